@@ -1,0 +1,1 @@
+"""Proof by faults: plans, the runner, the checkers, the report."""

@@ -1,0 +1,47 @@
+"""`python -m elastic.agent`: one host's agent, as the launcher of a local pool starts it."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+
+from elastic.agent.agent import HostSettings, read_secret, serve
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m elastic.agent", description=__doc__)
+    parser.add_argument("--id", required=True, help="the host's name in the pool")
+    parser.add_argument("--devices", type=int, required=True, help="how many devices it contributes")
+    parser.add_argument("--listen", default="127.0.0.1:0", help="HOST:PORT to listen on")
+    parser.add_argument("--run-dir", type=Path, required=True, help="directory of the run; holds the secret and logs")
+    arguments = parser.parse_args()
+    run_dir: Path = arguments.run_dir
+    os.environ["ELASTIC_SECRET_FILE"] = str(run_dir / "secret")
+
+    def ready(address: str) -> None:
+        print(json.dumps({"ready": {"id": arguments.id, "address": address, "pid": os.getpid()}}), flush=True)
+
+    try:
+        settings = HostSettings(
+            id=arguments.id,
+            devices=arguments.devices,
+            listen=arguments.listen,
+            secret=read_secret(run_dir / "secret"),
+            log=run_dir / "logs" / f"{arguments.id}-executors.log",
+        )
+        asyncio.run(serve(settings, sys.stdin.fileno(), ready))
+    except (OSError, ValueError) as error:
+        print(json.dumps({"failed": f"host {arguments.id} cannot start: {error}"}), flush=True)
+        return 1
+    # The launcher is gone, however it went: leave nothing of the run behind.
+    shutil.rmtree(run_dir, ignore_errors=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,182 @@
+"""One host's agent: keeps a standby executor warm and serves the controller that uses this host.
+
+The connection to a controller carries events to it - {"standby": pid, "address"}, {"exited": pid, "reason", "log"} -
+and orders from it - {"use": pid}, {"kill": pid}. When it ends, the executors it used are killed: nobody is left who could
+tell them anything.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from elastic import wire
+from elastic.agent.template import Template
+from elastic.handshake import OPENING_BYTES, PROOF_BYTES, HandshakeError, Listener
+
+
+@dataclass(frozen=True)
+class HostSettings:
+    """What a host is told at its start."""
+
+    id: str
+    devices: int
+    """How many devices it contributes."""
+    listen: str
+    """HOST:PORT of the agent; executors listen on the same host, on ports of their own."""
+    secret: bytes = field(repr=False)
+    log: Path
+    """Where its executors' output goes."""
+
+
+class Agent:
+    """Serves one host until it is closed."""
+
+    def __init__(self, settings: HostSettings) -> None:
+        self._settings = settings
+        self._host, self._port = wire.parse_address(settings.listen)
+        self._standbys: dict[int, str] = {}
+        self._used: set[int] = set()
+        self._controller: wire.Link | None = None
+        self._broken: str | None = None
+
+    async def start(self) -> str:
+        """Listens and starts the first standby; returns the address. Raises `OSError` if it cannot listen."""
+        self._server = await asyncio.get_running_loop().create_server(
+            lambda: _Greeting(self._settings.secret, self._serve), self._host, self._port, reuse_port=False
+        )
+        self._port = self._server.sockets[0].getsockname()[1]
+        environment = executor_environment(dict(os.environ))
+        self._template = Template(
+            self._host, self._settings.log, environment, on_standby=self._stands_by, on_exit=self._exited
+        )
+        return f"{self._host}:{self._port}"
+
+    def close(self) -> None:
+        """Ends everything on this host."""
+        self._server.close()
+        self._template.close()
+
+    def _serve(self, hello: dict[str, Any], link: wire.Link) -> None:
+        if hello.get("role") != "controller":
+            link.close()
+        elif self._controller is not None:
+            link.send(wire.frame({"refused": f"host {self._settings.id} is in use by another controller"}))
+        else:
+            self._controller = link
+            self._tell({"host": self._settings.id, "devices": self._settings.devices, "pid": os.getpid()})
+            for pid, address in self._standbys.items():
+                self._tell({"standby": pid, "address": address})
+            if self._broken:
+                self._tell({"exited": 0, "reason": self._broken, "log": self._template.log_tail()})
+            link.redirect(self._ordered, lambda _: self._controller_left())
+
+    def _ordered(self, order: dict[str, Any], _: wire.Bytes) -> None:
+        if "use" in order:
+            if self._standbys.pop(order["use"], None) is not None:
+                self._used.add(order["use"])
+                self._template.fork()
+        elif "kill" in order:
+            self._template.kill(order["kill"])
+
+    def _controller_left(self) -> None:
+        self._controller = None
+        for pid in self._used:
+            self._template.kill(pid)
+
+    def _stands_by(self, pid: int, address: str) -> None:
+        self._standbys[pid] = address
+        self._tell({"standby": pid, "address": address})
+
+    def _exited(self, pid: int, reason: str) -> None:
+        if pid == 0:
+            self._broken = reason
+        elif self._standbys.pop(pid, None) is not None:
+            self._template.fork()
+        self._used.discard(pid)
+        self._tell({"exited": pid, "reason": reason, "log": self._template.log_tail()})
+
+    def _tell(self, event: dict[str, Any]) -> None:
+        if self._controller is not None:
+            self._controller.send(wire.frame(event))
+
+
+class _Greeting(asyncio.Protocol):
+    """A connection until it has proven the secret and said hello; then its frames go to whoever serves it."""
+
+    def __init__(self, secret: bytes, serve: Callable[[dict[str, Any], wire.Link], None]) -> None:
+        self._listener = Listener(secret)
+        self._serve = serve
+        self._data = b""
+        self._replied = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self._data += data
+        try:
+            if not self._replied and len(self._data) >= OPENING_BYTES:
+                self._transport.write(self._listener.reply(self._data[:OPENING_BYTES]))
+                self._data = self._data[OPENING_BYTES:]
+                self._replied = True
+            if self._replied and len(self._data) >= PROOF_BYTES:
+                self._listener.check(self._data[:PROOF_BYTES])
+                self._welcome(self._data[PROOF_BYTES:])
+        except HandshakeError:
+            self._transport.abort()
+
+    def _welcome(self, rest: bytes) -> None:
+        link = wire.Link(lambda hello, _: self._serve(hello, link), lambda _: None)
+        link.connection_made(self._transport)
+        self._transport.set_protocol(link)
+        if rest:
+            link.data_received(rest)
+
+
+def executor_environment(environment: dict[str, str]) -> dict[str, str]:
+    """The environment of executors: not the client's choice of platform, and nothing that starts threads on import."""
+    for name in ("JAX_PLATFORMS", "ELASTIC_CONTROLLER", "JAX_BACKEND_TARGET", "JAX_NUM_CPU_DEVICES"):
+        environment.pop(name, None)
+    environment["OPENBLAS_NUM_THREADS"] = "1"
+    environment.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
+    environment.setdefault("NPROC", str(intra_op_threads(os.cpu_count() or 1)))
+    return environment
+
+
+def intra_op_threads(cores: int) -> int:
+    """Threads of XLA's CPU pools. A collective holds a thread while it waits for its peers, and up to 32 programs may be
+    under way at once: with as many threads as cores they starve each other and hang."""
+    return max(cores, 32)
+
+
+def read_secret(path: Path) -> bytes:
+    """The pool's secret from its file. Raises `OSError` or `ValueError`."""
+    return bytes.fromhex(path.read_text(encoding="ascii").strip())
+
+
+async def serve(settings: HostSettings, lifeline: int, ready: Callable[[str], None]) -> None:
+    """Runs an agent until the lifeline, a pipe's read end, comes to its end."""
+    agent = Agent(settings)
+    ready(await agent.start())
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def read_lifeline() -> None:
+        with contextlib.suppress(BlockingIOError):
+            if not os.read(lifeline, 4096):
+                ended.set()
+                loop.remove_reader(lifeline)
+
+    os.set_blocking(lifeline, False)
+    loop.add_reader(lifeline, read_lifeline)
+    try:
+        await ended.wait()
+    finally:
+        agent.close()

@@ -1,0 +1,140 @@
+"""The agent's end of the executor template: asks for forks and kills, hears of standbys and exits.
+
+If the template itself dies, its executors have died with it, and a new one is started.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+_TAIL_BYTES = 8 << 10
+_TAIL_LINES = 12
+
+
+class Template:
+    """A running template process and the pids forked from it."""
+
+    def __init__(
+        self,
+        host: str,
+        log: Path,
+        environment: dict[str, str],
+        *,
+        on_standby: Callable[[int, str], None],
+        on_exit: Callable[[int, str], None],
+    ) -> None:
+        """Starts the template and asks for a first standby.
+
+        `on_standby(pid, address)` is called for each executor that stands by, `on_exit(pid, reason)` for each that ended.
+        """
+        self._host = host
+        self._log = log
+        self._environment = environment
+        self._on_standby = on_standby
+        self._on_exit = on_exit
+        self._children: set[int] = set()
+        self._closing = False
+        self._failures_in_a_row = 0
+        self._start()
+
+    def fork(self) -> None:
+        """Asks for one more standby."""
+        self._send({"fork": True})
+
+    def kill(self, pid: int) -> None:
+        """Kills an executor, if it lives; `on_exit` follows."""
+        self._send({"kill": pid})
+
+    def close(self) -> None:
+        """Kills the template and, by the kernel, all its executors."""
+        self._closing = True
+        asyncio.get_running_loop().remove_reader(self._socket.fileno())
+        self._socket.close()
+        self._process.kill()
+        self._process.wait()
+
+    def log_tail(self) -> str:
+        """The last lines that executors wrote to their log, or nothing."""
+        with contextlib.suppress(OSError), self._log.open("rb") as file:
+            file.seek(max(self._log_start, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
+            lines = file.read().decode(errors="replace").splitlines()
+            return "\n".join(lines[-_TAIL_LINES:])
+        return ""
+
+    def _start(self) -> None:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with self._log.open("ab") as log, theirs:
+            self._log_start = log.tell()
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "elastic.executor.template", str(theirs.fileno()), self._host],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=self._environment,
+                pass_fds=[theirs.fileno()],
+            )
+        ours.setblocking(False)
+        self._socket = ours
+        asyncio.get_running_loop().add_reader(ours.fileno(), self._hear)
+        self.fork()
+
+    def _hear(self) -> None:
+        try:
+            data = self._socket.recv(1 << 16)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self._died()
+            return
+        message: dict[str, Any] = json.loads(data)
+        if "ready" in message:
+            self._failures_in_a_row = 0
+            self._children.add(message["ready"])
+            self._on_standby(message["ready"], message["address"])
+        elif "exited" in message:
+            self._children.discard(message["exited"])
+            self._on_exit(message["exited"], describe_exit(message["status"]))
+
+    def _died(self) -> None:
+        asyncio.get_running_loop().remove_reader(self._socket.fileno())
+        self._socket.close()
+        reason = describe_exit(_wait_status(self._process.wait()))
+        children, self._children = self._children, set()
+        for pid in children:
+            self._on_exit(pid, f"it died with its template, which {reason}")
+        if self._closing:
+            return
+        self._failures_in_a_row += 1
+        if self._failures_in_a_row > 1:
+            self._on_exit(0, f"executors cannot start here: their template {reason}")
+            return
+        self._start()
+
+    def _send(self, message: dict[str, Any]) -> None:
+        # A template that is gone is noticed by its socket's end, not here.
+        with contextlib.suppress(OSError):
+            self._socket.send(json.dumps(message).encode())
+
+
+def describe_exit(status: int) -> str:
+    """A wait status in words."""
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        return f"was killed by {signal.Signals(number).name}"
+    return f"exited with status {os.WEXITSTATUS(status)}"
+
+
+def _wait_status(returncode: int) -> int:
+    return -returncode if returncode < 0 else returncode << 8

@@ -1,0 +1,51 @@
+"""The commands of the one ordered stream that a controller sends to each executor.
+
+A command names arrays, programs and virtual devices, never hosts: each executor knows the placement of its world and does
+its own part. So one encoding serves all hosts, and the same bytes can be sent again to another world. Messages are lists
+that begin with the command's number; the layouts stand beside the numbers.
+
+    request   a number that the executor's answer carries; 0 where no answer is wanted
+    array     the controller's number of an array; every world uses the same
+    device    a virtual device's number
+
+An answer is [request, code, result or text] and a payload; code 0 is success (`status.Code`).
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class Command(IntEnum):
+    """What an executor can be told to do."""
+
+    COORDINATE = 1
+    """[_, request, processes]: start the world's coordination service; the answer is its address."""
+    JOIN = 2
+    """[_, request, world]: become a member of a world (see `executor.world.WorldSpec`); the answer describes devices."""
+    PUT = 3
+    """[_, request, array, dtype, shape, strides or None, devices, memory kind or None, path or None] + bytes: one shard
+    for each of the devices, from the payload or a file that this host can read. Shape is the shard's."""
+    EXECUTE = 4
+    """[_, program, [array], [result array], [input not to donate], status array or 0]: run a program."""
+    ALIAS = 5
+    """[_, array, [[source array, device]]]: a new array made of shards that exist."""
+    COPY = 6
+    """[_, array, source array, [[from device, to device]], memory kind or None]: copies, between hosts where needed."""
+    FREE = 7
+    """[_, [array]]: forget arrays."""
+    READ = 8
+    """[_, request, array, device, strides or None]: the bytes of a shard, dense or with those strides."""
+    WAIT = 9
+    """[_, request, [array]]: answer when all are computed, with the first error if one failed."""
+    COMPILE = 10
+    """[_, request, program, options, [device], replicas, want a blob] + portable StableHLO: compile; the answer
+    describes the program (`executor.programs.describe`), with the serialized executable as payload if wanted."""
+    LOAD = 11
+    """[_, request, program, options, [device], replicas] + serialized executable."""
+    UNLOAD = 12
+    """[_, program]: forget a program."""
+    TEXT = 13
+    """[_, request, program]: its optimized HLO as text."""
+    COST = 14
+    """[_, request, program]: XLA's cost analysis as a map."""

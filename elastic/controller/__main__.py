@@ -1,0 +1,121 @@
+"""`python -m elastic.controller`: the controller of one run, as the launcher of a local pool starts it."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import itertools
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+from elastic import wire
+from elastic.controller.hosts import Host
+from elastic.controller.placement import spread
+from elastic.controller.programs import Compiler
+from elastic.controller.service import ProxyService
+from elastic.controller.session import Session
+from elastic.controller.world import World
+from elastic.errors import HostLostError, PoolError, UsageError
+from elastic.front import GrpcServer
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m elastic.controller", description=__doc__)
+    parser.add_argument("--run-dir", type=Path, required=True, help="directory of the run; holds the secret")
+    parser.add_argument("--virtual-devices", type=int, required=True)
+    parser.add_argument("--host", action="append", required=True, metavar="ID=HOST:PORT", help="a host's agent")
+    parser.add_argument("--listen", metavar="HOST:PORT", help="serve clients here too; they must show a token")
+    arguments = parser.parse_args()
+    run_dir: Path = arguments.run_dir
+    try:
+        asyncio.run(_serve(arguments))
+    except (PoolError, UsageError) as error:
+        _tell({"failed": str(error)})
+        return 1
+    # The launcher is gone, however it went: leave nothing of the run behind.
+    shutil.rmtree(run_dir, ignore_errors=True)
+    return 0
+
+
+async def _serve(arguments: argparse.Namespace) -> None:
+    run_dir: Path = arguments.run_dir
+    secret_text = (run_dir / "secret").read_text(encoding="ascii").strip()
+    secret = bytes.fromhex(secret_text)
+    world: World | None = None
+
+    def host_lost(id: str, reason: str) -> None:
+        if world is not None and id in world.placement.hosts:
+            world.lost(id, reason)
+
+    def world_failed(failure: HostLostError) -> None:
+        if not ended.done():
+            _tell({"lost": {"host": failure.host, "reason": failure.reason}})
+
+    ended = _lifeline(sys.stdin.fileno())
+    async with contextlib.AsyncExitStack() as stack:
+        hosts: dict[str, Host] = {}
+        for text in arguments.host:
+            id, _, address = text.partition("=")
+            hosts[id] = await Host.connect(id, address, secret, host_lost)
+            stack.callback(hosts[id].close)
+        placement = spread(1, list(hosts), arguments.virtual_devices)
+        world = await World.form(placement, hosts, secret, world_failed)
+        stack.callback(world.close)
+        compiler, numbers, sessions = Compiler(), itertools.count(1), itertools.count(1)
+
+        def new_session() -> Session:
+            return Session(next(sessions), world, compiler, numbers, run_dir / "uploads")
+
+        # Who can open the socket file has the rights of its directory's owner; a port is open to every user.
+        servers = [await GrpcServer.start(ProxyService(new_session, None), path=run_dir / "client.sock")]
+        stack.push_async_callback(servers[0].close)
+        if arguments.listen:
+            servers.append(await _listen(arguments.listen, ProxyService(new_session, secret_text)))
+            stack.push_async_callback(servers[1].close)
+
+        def hold_back() -> None:
+            for server in servers:
+                server.pause_reading() if world.congested else server.resume_reading()
+
+        world.on_congestion = hold_back
+        _tell({"ready": {"address": f"grpc://unix:{run_dir / 'client.sock'}", "listen": [s.target for s in servers]}})
+        await ended
+
+
+async def _listen(address: str, service: ProxyService) -> GrpcServer:
+    try:
+        host, port = wire.parse_address(address)
+        return await GrpcServer.start(service, host=host, port=port)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"the controller cannot listen on {address}: {error}; choose another --listen") from error
+
+
+def _lifeline(descriptor: int) -> asyncio.Future[None]:
+    """Done when the pipe at a descriptor comes to its end."""
+    loop = asyncio.get_running_loop()
+    ended: asyncio.Future[None] = loop.create_future()
+
+    def read() -> None:
+        with contextlib.suppress(BlockingIOError):
+            if not os.read(descriptor, 4096) and not ended.done():
+                ended.set_result(None)
+                loop.remove_reader(descriptor)
+
+    os.set_blocking(descriptor, False)
+    loop.add_reader(descriptor, read)
+    return ended
+
+
+def _tell(message: dict[str, Any]) -> None:
+    """Tells the launcher, if it still listens."""
+    with contextlib.suppress(OSError):
+        print(json.dumps(message), flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,85 @@
+"""The controller's connection to one host's agent: standbys to take, executors to kill, exits to hear of."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from elastic import wire
+from elastic.errors import PoolError
+from elastic.handshake import HandshakeError
+
+
+class Host:
+    """One host of the pool, by its agent. Made by `connect`."""
+
+    def __init__(self, id: str, address: str, lost: Callable[[str, str], None]) -> None:
+        self.id = id
+        self.address = address
+        self._lost = lost
+        self._standbys: dict[int, str] = {}
+        self._exits: dict[int, asyncio.Future[str]] = {}
+        self._changed = asyncio.Event()
+        self._failure: str | None = None
+        self._link: wire.Link
+
+    @classmethod
+    async def connect(cls, id: str, address: str, secret: bytes, lost: Callable[[str, str], None]) -> Host:
+        """Connects to an agent; `lost(host, reason)` is called when it goes away.
+
+        Raises `PoolError` if it cannot be reached or does not know the secret.
+        """
+        host = cls(id, address, lost)
+        try:
+            host._link = await wire.open_link(address, secret, {"role": "controller"}, host._hear, host._gone)
+        except (OSError, EOFError, HandshakeError, ValueError) as error:
+            raise PoolError(f"the agent of host {id} at {address} cannot be reached: {error}") from error
+        return host
+
+    async def take_standby(self) -> tuple[int, str]:
+        """The (pid, address) of an executor that stands by; waits for one to be ready.
+
+        Raises `PoolError` if this host cannot have one any more.
+        """
+        while not self._standbys:
+            if self._failure:
+                raise PoolError(f"host {self.id}: {self._failure}")
+            self._changed.clear()
+            await self._changed.wait()
+        pid = next(iter(self._standbys))
+        address = self._standbys.pop(pid)
+        self._exits[pid] = asyncio.get_running_loop().create_future()
+        self._link.send(wire.frame({"use": pid}))
+        return pid, address
+
+    def exit_of(self, pid: int) -> asyncio.Future[str]:
+        """The reason why an executor that was taken ended, once it has ended."""
+        return self._exits[pid]
+
+    def kill(self, pid: int) -> None:
+        """Has an executor killed."""
+        self._link.send(wire.frame({"kill": pid}))
+
+    def close(self) -> None:
+        self._link.close()
+
+    def _hear(self, event: dict[str, Any], _: wire.Bytes) -> None:
+        if "standby" in event:
+            self._standbys[event["standby"]] = event["address"]
+        elif "exited" in event:
+            self._standbys.pop(event["exited"], None)
+            reason = event["reason"] + (f"; its last words:\n{event['log']}" if event["log"] else "")
+            if event["exited"] == 0:
+                self._failure = reason
+            future = self._exits.pop(event["exited"], None)
+            if future is not None and not future.done():
+                future.set_result(reason)
+        elif "refused" in event:
+            self._failure = event["refused"]
+        self._changed.set()
+
+    def _gone(self, reason: str) -> None:
+        self._failure = f"its agent is gone: {reason}"
+        self._changed.set()
+        self._lost(self.id, self._failure)

@@ -1,0 +1,170 @@
+"""The program table: what the client compiled, described as plain data, and its compilation on the hosts.
+
+Compile once: the first host of a program's devices compiles, the others load its serialized executable. The executable
+is kept by content, so that the same program is never compiled twice in a run, whatever devices it is for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+from elastic.commands import Command
+from elastic.controller import shardings
+from elastic.controller.shardings import Shape, Sharding
+from elastic.controller.world import World
+from elastic.proto import ifrt_pb2 as pb
+from elastic.status import Code, StatusError
+
+
+@dataclass(frozen=True)
+class Source:
+    """A program to compile.
+
+    Attributes:
+        portable: StableHLO as a portable artifact.
+        options: serialized CompileOptionsProto, without a device assignment.
+        devices: virtual devices, replica by replica.
+        replicas: how many replicas; each has len(devices) / replicas partitions.
+    """
+
+    portable: bytes
+    options: bytes
+    devices: tuple[int, ...]
+    replicas: int
+
+    @property
+    def content(self) -> bytes:
+        """Equal for programs whose executables are equal: all but which devices they run on."""
+        digest = hashlib.sha256()
+        for part in (self.options, f"{len(self.devices)},{self.replicas}".encode(), self.portable):
+            digest.update(len(part).to_bytes(8, "little"))
+            digest.update(part)
+        return digest.digest()
+
+
+@dataclass(frozen=True)
+class Result:
+    """One output of a program."""
+
+    kind: int
+    shape: Shape
+    sharding: Sharding
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program that is loaded on every host that it needs."""
+
+    number: int
+    source: Source
+    about: dict[str, Any]
+    """As its compiler describes it (see `executor.programs.describe`)."""
+    results: tuple[Result, ...]
+    donated: frozenset[int]
+
+
+def parse_source(request: pb.CompileRequest) -> Source:
+    """The program of a request. Raises `StatusError` if it is of a kind that is not known, or broken."""
+    if request.program.type_name != "xla::ifrt::XlaProgram":
+        raise StatusError(Code.UNIMPLEMENTED, f"programs of the kind {request.program.type_name!r} are not known")
+    try:
+        options = pb.XlaCompileOptionsProto.FromString(request.compile_options.data).compile_options
+    except Exception as error:
+        raise StatusError(Code.INVALID_ARGUMENT, f"compile options that cannot be read: {error}") from None
+    build = options.executable_build_options
+    assignment = build.device_assignment
+    replicas = max(assignment.replica_count, 1)
+    # The assignment lists each partition's replicas; a program's devices are in the order of (replica, partition).
+    devices = tuple(
+        computation.replica_device_ids[replica]
+        for replica in range(replicas)
+        for computation in assignment.computation_devices
+    ) or (max(build.device_ordinal, 0),)
+    build.ClearField("device_assignment")
+    build.device_ordinal = -1
+    return Source(request.program.data, options.SerializeToString(deterministic=True), devices, replicas)
+
+
+class Compiler:
+    """Compiles and loads programs on the hosts of a world, each content once."""
+
+    def __init__(self) -> None:
+        self._compiled: dict[bytes, asyncio.Future[tuple[dict[str, Any], bytes]]] = {}
+
+    async def load(self, world: World, number: int, source: Source) -> Program:
+        """Makes a program ready on every host that owns one of its devices. Raises `StatusError`."""
+        content = source.content
+        compiled = self._compiled.get(content)
+        hosts = world.one_per_host(source.devices)
+        arguments = [number, source.options, list(source.devices), source.replicas]
+        if compiled is None:
+            compiled = self._compiled[content] = asyncio.get_running_loop().create_future()
+            try:
+                # The portable form is what makes another host, or another world, able to load what this one compiled.
+                answer = await world.call(
+                    (hosts[0],), lambda request: [Command.COMPILE, request, *arguments, True], source.portable
+                )
+                compiled.set_result((answer[0], bytes(answer[1])))
+            except BaseException as error:
+                del self._compiled[content]
+                compiled.set_exception(error)
+                compiled.exception()
+                raise
+            hosts = hosts[1:]
+        about, blob = await asyncio.shield(compiled)
+        await asyncio.gather(
+            *(world.call((device,), lambda request: [Command.LOAD, request, *arguments], blob) for device in hosts)
+        )
+        return Program(number, source, about, _results(source, about), frozenset(about["donated"]))
+
+
+def _results(source: Source, about: dict[str, Any]) -> tuple[Result, ...]:
+    op_shardings = about["output_shardings"]
+    results = []
+    for index, (kind, dimensions) in enumerate(about["results"]):
+        memory_kind = about["output_memory_kinds"][0][index] if about["output_memory_kinds"] else None
+        shape = tuple(dimensions)
+        if len(source.devices) == 1:
+            sharding = shardings.single(source.devices[0], memory_kind)
+        elif op_shardings is not None and source.replicas == 1:
+            sharding = shardings.tiled(source.devices, op_shardings[index], memory_kind)
+        else:
+            sharding = shardings.even(source.devices, shape, memory_kind)
+        results.append(Result(kind, shape, sharding))
+    return tuple(results)
+
+
+def metadata(program: Program) -> pb.LoadedExecutableMetadataResponse:
+    """What the client asks about a program right after compiling it."""
+    about = program.about
+    response = pb.LoadedExecutableMetadataResponse()
+    for field, key in (
+        (response.parameter_shardings, "parameter_shardings"),
+        (response.output_shardings, "output_shardings"),
+    ):
+        if about[key] is not None:
+            field.SetInParent()
+            for op_sharding in about[key]:
+                field.shardings.add().ParseFromString(op_sharding)
+    for layouts, key in (
+        (response.parameter_layouts_list, "parameter_layouts"),
+        (response.output_layouts_list, "output_layouts"),
+    ):
+        layouts.SetInParent()
+        for minor_to_major in about[key]:
+            layouts.layouts.add().minor_to_major.extend(minor_to_major)
+    response.output_memory_kinds.SetInParent()
+    for kinds in about["output_memory_kinds"]:
+        response.output_memory_kinds.memory_kind_lists.add().memory_kinds.extend(kinds)
+    response.donated_input_indices.SetInParent()
+    response.donated_input_indices.donated_input_indices.extend(about["donated"])
+    response.compiled_memory_stats.SetInParent()
+    known = response.compiled_memory_stats.DESCRIPTOR.fields_by_name
+    for name, value in about["memory"].items():
+        if name in known:
+            setattr(response.compiled_memory_stats, name, value)
+    response.size_of_generated_code_in_bytes = about["code_bytes"]
+    return response

@@ -1,0 +1,201 @@
+"""The IFRT proxy service: gRPC calls of the client to sessions."""
+
+from __future__ import annotations
+
+import hmac
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from elastic.controller.session import Session
+from elastic.controller.stream import RequestStream
+from elastic.front import Call, CallHandler, GrpcError
+from elastic.front import Status as GrpcStatus
+from elastic.proto import ifrt_pb2 as pb
+from elastic.protocol_version import NoCommonVersionError, ProtocolVersion, negotiate
+from elastic.status import StatusError
+
+log = logging.getLogger(__name__)
+
+_SESSION_METADATA = "ifrt-proxy-grpc-ifrt-session-metadata-bin"
+_STORE_METADATA = "ifrt-proxy-grpc-host-buffer-store-metadata-bin"
+_CHUNK = 1 << 20
+"""Bytes of a download in one message."""
+
+
+class ProxyService:
+    """Makes a handler for each call. One client at a time; the next may come when it has left."""
+
+    def __init__(self, new_session: Callable[[], Session], token: str | None) -> None:
+        """`token`: what a client must show in its session's initialization data, None if anyone who connects may."""
+        self._new_session = new_session
+        self._token = token
+        self._session: Session | None = None
+        self._streams: set[_SessionCall] = set()
+
+    def __call__(self, call: Call) -> CallHandler:
+        kind = _CALLS.get(call.method)
+        if kind is None:
+            raise GrpcError(GrpcStatus.UNIMPLEMENTED, f"{call.path} is not a method of the IFRT proxy")
+        return kind(self, call)
+
+    def open(self, call: Call) -> Session:
+        """Starts the session of a call. Raises `GrpcError` if it shows no token, or another client is there."""
+        if self._token is not None:
+            metadata = pb.GrpcIfrtSessionMetadata.FromString(call.metadata.get(_SESSION_METADATA, b""))
+            shown = metadata.initialization_data.attributes["elastic_token"].string_value
+            if not hmac.compare_digest(shown, self._token.encode()):
+                raise GrpcError(
+                    GrpcStatus.UNAUTHENTICATED,
+                    "this controller wants a token: set ELASTIC_TOKEN_FILE to the file that holds it",
+                )
+        if self._session is not None:
+            raise GrpcError(
+                GrpcStatus.FAILED_PRECONDITION, "another client uses this controller; a run serves one client at a time"
+            )
+        self._session = self._new_session()
+        return self._session
+
+    def close(self, session: Session) -> None:
+        """Ends a session."""
+        if self._session is session:
+            self._session = None
+            session.close()
+
+    def session(self, id: int) -> Session:
+        """The session with this id. Raises `GrpcError`."""
+        if self._session is None or self._session.id != id:
+            raise GrpcError(GrpcStatus.NOT_FOUND, f"there is no session {id}")
+        return self._session
+
+
+class _SessionCall:
+    """IfrtSession: the stream of requests."""
+
+    def __init__(self, service: ProxyService, call: Call) -> None:
+        self._service = service
+        self._call = call
+        self._session = service.open(call)
+        self._stream = RequestStream(self._session, self._write)
+
+    def message(self, data: bytes | memoryview) -> None:
+        self._stream.receive(data)
+
+    def half_closed(self) -> None:
+        self._end()
+        self._call.finish()
+
+    def cancelled(self) -> None:
+        self._end()
+
+    def _write(self, response: bytes) -> None:
+        if not self._call.closed:
+            self._call.write(response)
+
+    def _end(self) -> None:
+        self._stream.close()
+        self._service.close(self._session)
+
+
+class _Unary:
+    """A call with one request message and one or more response messages."""
+
+    request: type[Any]
+
+    def __init__(self, service: ProxyService, call: Call) -> None:
+        self._service = service
+        self._call = call
+        self._data = b""
+
+    def message(self, data: bytes | memoryview) -> None:
+        self._data = bytes(data)
+
+    def half_closed(self) -> None:
+        try:
+            self.answer(self.request.FromString(self._data))
+        except StatusError as error:
+            raise GrpcError(GrpcStatus(int(error.code)), error.message) from error
+        self._call.finish()
+
+    def cancelled(self) -> None: ...
+
+    def answer(self, request: Any) -> None:
+        raise NotImplementedError
+
+
+class _GetVersion(_Unary):
+    request = pb.GrpcGetVersionRequest
+
+    def answer(self, request: pb.GrpcGetVersionRequest) -> None:
+        def version(wanted: pb.IfrtProxyVersion) -> ProtocolVersion:
+            return ProtocolVersion(wanted.protocol_version, wanted.ifrt_serdes_version_number)
+
+        try:
+            agreed = negotiate(version(request.min_version), version(request.max_version))
+        except NoCommonVersionError as error:
+            raise GrpcError(GrpcStatus.FAILED_PRECONDITION, str(error)) from error
+        answer = pb.IfrtProxyVersion(protocol_version=agreed.protocol, ifrt_serdes_version_number=agreed.serdes)
+        self._call.write(pb.GrpcGetVersionResponse(version=answer).SerializeToString())
+
+
+class _Store:
+    """HostBufferStore: an upload in chunks."""
+
+    def __init__(self, service: ProxyService, call: Call) -> None:
+        metadata = pb.GrpcHostBufferStoreMetadata.FromString(call.metadata.get(_STORE_METADATA, b""))
+        self._session = service.session(metadata.session_id)
+        self._call = call
+        self._handle = metadata.handle
+        self._size = metadata.buffer_size
+        self._data = bytearray()
+
+    def message(self, data: bytes | memoryview) -> None:
+        self._data += pb.GrpcHostBufferStoreRequest.FromString(bytes(data)).data
+
+    def half_closed(self) -> None:
+        if len(self._data) != self._size:
+            raise GrpcError(
+                GrpcStatus.DATA_LOSS, f"an upload of {self._size} bytes ended after {len(self._data)} bytes"
+            )
+        self._session.buffers.store(self._handle, self._data)
+        self._call.write(b"")
+        self._call.finish()
+
+    def cancelled(self) -> None: ...
+
+
+class _ReadFromDisk(_Unary):
+    request = pb.GrpcHostBufferReadFromDiskRequest
+
+    def answer(self, request: pb.GrpcHostBufferReadFromDiskRequest) -> None:
+        metadata = request.metadata
+        self._service.session(metadata.session_id).buffers.store_file(metadata.handle, metadata.buffer_size)
+        self._call.write(b"")
+
+
+class _Lookup(_Unary):
+    request = pb.GrpcHostBufferLookupRequest
+
+    def answer(self, request: pb.GrpcHostBufferLookupRequest) -> None:
+        data = self._service.session(request.session_id).buffers.get(request.handle).read()
+        for start in range(0, max(len(data), 1), _CHUNK):
+            chunk = bytes(data[start : start + _CHUNK])
+            self._call.write(pb.GrpcHostBufferLookupResponse(data=chunk).SerializeToString())
+
+
+class _Delete(_Unary):
+    request = pb.GrpcHostBufferDeleteRequest
+
+    def answer(self, request: pb.GrpcHostBufferDeleteRequest) -> None:
+        self._service.session(request.session_id).buffers.delete(request.handle)
+        self._call.write(b"")
+
+
+_CALLS: dict[str, Callable[[ProxyService, Call], CallHandler]] = {
+    "IfrtSession": _SessionCall,
+    "GetVersion": _GetVersion,
+    "HostBufferStore": _Store,
+    "HostBufferReadFromDisk": _ReadFromDisk,
+    "HostBufferLookup": _Lookup,
+    "HostBufferDelete": _Delete,
+}

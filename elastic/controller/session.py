@@ -1,0 +1,85 @@
+"""One client's session: its tables of arrays, programs and buffers. What requests do to them stands in `requests.py`."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from elastic import wire
+from elastic.commands import Command
+from elastic.controller.arrays import Array, ArrayTable, Lifetime
+from elastic.controller.host_buffers import HostBuffers
+from elastic.controller.programs import Compiler, Program
+from elastic.controller.shardings import Shape, Sharding
+from elastic.controller.world import World
+from elastic.status import Code, StatusError
+
+SERVER_HANDLES = 1 << 60
+"""Handles that the server chooses begin here, far above the client's."""
+
+
+@dataclass(frozen=True)
+class Status:
+    """How an execution ends: an array number under which the hosts keep its token."""
+
+    number: int
+    devices: tuple[int, ...]
+
+
+class Session:
+    """What one client has. Handles are the client's names, numbers those that the hosts know."""
+
+    def __init__(self, id: int, world: World, compiler: Compiler, numbers: itertools.count[int], uploads: Path) -> None:
+        """`numbers` gives numbers that are never used twice in a run; `uploads` is the shared directory of uploads."""
+        self.id = id
+        self.world = world
+        self.compiler = compiler
+        self.arrays = ArrayTable()
+        self.programs: dict[int, Program] = {}
+        self.statuses: dict[int, Status] = {}
+        self.buffers = HostBuffers(uploads, id)
+        self._numbers = numbers
+        self._handles = itertools.count(SERVER_HANDLES)
+
+    def new_handle(self) -> int:
+        return next(self._handles)
+
+    def new_number(self) -> int:
+        return next(self._numbers)
+
+    def add_array(
+        self, handle: int, kind: int, shape: Shape, sharding: Sharding, lifetimes: tuple[Lifetime, ...] | None = None
+    ) -> Array:
+        """A new array under a handle; `lifetimes` are those of the arrays whose buffers it stands on."""
+        array = Array(self.new_number(), kind, shape, sharding, lifetimes or (Lifetime(),))
+        self.arrays.add(handle, array)
+        return array
+
+    def program(self, handle: int) -> Program:
+        """Raises `StatusError` if there is no such program."""
+        found = self.programs.get(handle)
+        if found is None:
+            raise StatusError(Code.NOT_FOUND, f"there is no executable with the handle {handle}")
+        return found
+
+    def free(self, arrays: Iterable[tuple[int, tuple[int, ...]]]) -> None:
+        """Has the hosts forget arrays, given as (number, devices)."""
+        by_devices: dict[tuple[int, ...], list[int]] = {}
+        for number, devices in arrays:
+            by_devices.setdefault(devices, []).append(number)
+        for devices, numbers in by_devices.items():
+            self.world.send(devices, wire.frame([Command.FREE, numbers]))
+
+    def close(self) -> None:
+        """Gives back all that the client had, here and on the hosts."""
+        self.free((array.number, array.devices) for array in self.arrays.arrays())
+        self.free((status.number, status.devices) for status in self.statuses.values())
+        for program in self.programs.values():
+            self.unload(program)
+        self.buffers.close()
+
+    def unload(self, program: Program) -> None:
+        """Has the hosts forget a program."""
+        self.world.send(program.source.devices, wire.frame([Command.UNLOAD, program.number]))

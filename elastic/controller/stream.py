@@ -1,0 +1,90 @@
+"""The stream of a session: requests take effect in the order in which they came, answers leave as they come.
+
+Where the client chose the handle of a result, it goes on without waiting for the answer; if such a request fails, the
+handle holds the error, and whoever uses it gets that.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from elastic.controller.requests import HANDLERS, LATER, needed_buffers, result_handles
+from elastic.controller.session import Session
+from elastic.proto import ifrt_pb2 as pb
+from elastic.status import Code, StatusError, status_of
+
+log = logging.getLogger(__name__)
+
+
+class RequestStream:
+    """Serialized IfrtRequests in, serialized IfrtResponses out through `write`."""
+
+    def __init__(self, session: Session, write: Callable[[bytes], None]) -> None:
+        self._session = session
+        self._write = write
+        self._queue: deque[pb.IfrtRequest] = deque()
+        self._closed = False
+        session.buffers.on_arrival = self._go_on
+
+    def receive(self, data: bytes | memoryview) -> None:
+        """Takes one request; it waits for those before it, and for bytes that it names and that are still to come."""
+        request = pb.IfrtRequest.FromString(bytes(data))
+        if self._queue or not self._complete(request):
+            self._queue.append(request)
+        else:
+            self._handle(request)
+
+    def close(self) -> None:
+        """Drops what waits; nothing is written any more."""
+        self._closed = True
+        self._queue.clear()
+
+    def _go_on(self) -> None:
+        while self._queue and self._complete(self._queue[0]):
+            self._handle(self._queue.popleft())
+
+    def _complete(self, request: pb.IfrtRequest) -> bool:
+        return all(handle in self._session.buffers for handle in needed_buffers(request))
+
+    def _handle(self, request: pb.IfrtRequest) -> None:
+        kind: str | None = request.WhichOneof("request")
+        op_id = request.request_metadata.op_id
+        if kind is None:
+            self._fail(op_id, StatusError(Code.UNIMPLEMENTED, "a request of a kind that this server does not know"))
+            return
+        body = getattr(request, kind)
+        name = kind[: -len("request")] + "response"
+
+        def respond(outcome: Any) -> None:
+            if isinstance(outcome, StatusError):
+                self._fail(op_id, outcome)
+            elif not self._closed:
+                response = pb.IfrtResponse(response_metadata=pb.ResponseMetadata(op_id=op_id), **{name: outcome})
+                self._write(response.SerializeToString())
+
+        try:
+            handler = HANDLERS.get(kind)
+            if handler is None:
+                raise StatusError(Code.UNIMPLEMENTED, f"{kind} is not supported")
+            outcome = handler(self._session, body, respond)
+        except Exception as error:
+            if not isinstance(error, StatusError):
+                log.exception("%s failed", kind)
+            failure = status_of(error)
+            for handle in result_handles(body):
+                self._session.arrays.fail(handle, failure)
+            self._fail(op_id, failure)
+            return
+        if outcome is not LATER:
+            respond(outcome)
+
+    def _fail(self, op_id: int, error: StatusError) -> None:
+        if self._closed:
+            return
+        response = pb.IfrtResponse(response_metadata=pb.ResponseMetadata(op_id=op_id))
+        response.response_metadata.status.code = error.code  # type: ignore[assignment]
+        response.response_metadata.status.message = error.message
+        self._write(response.SerializeToString())

@@ -1,0 +1,262 @@
+"""A world: the executors of one generation, each at the end of one ordered stream of commands.
+
+A world is an object, never a global; it is used until it fails and then thrown away. Every command is addressed by virtual
+devices; which hosts these are is known here alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from elastic import wire
+from elastic.commands import Command
+from elastic.controller.hosts import Host
+from elastic.controller.placement import Placement
+from elastic.errors import HostLostError, PoolError
+from elastic.status import Code, StatusError
+
+Answer = Callable[[StatusError | None, Any, wire.Bytes], None]
+"""Called once with (error or None, result, payload)."""
+
+
+class _Member:
+    """One executor of the world."""
+
+    def __init__(self, host: Host, rank: int, pid: int, address: str) -> None:
+        self.host = host
+        self.rank = rank
+        self.pid = pid
+        self.address = address
+        self.link: wire.Link
+
+
+class World:
+    """The executors of one generation. Made by `form`."""
+
+    def __init__(self, placement: Placement, failed: Callable[[HostLostError], None]) -> None:
+        self.placement = placement
+        self.devices: list[dict[str, Any]] = []
+        """What each virtual device is (see `executor.process.describe`)."""
+        self.failure: HostLostError | None = None
+        self.on_congestion: Callable[[], None] = lambda: None
+        self._failed = failed
+        self._members: list[_Member] = []
+        self._requests = itertools.count(1)
+        self._waiting: dict[int, _Gather] = {}
+        self._owners: dict[tuple[int, ...], tuple[_Member, ...]] = {}
+        self._watchers: set[asyncio.Task[None]] = set()
+
+    @classmethod
+    async def form(
+        cls, placement: Placement, hosts: Mapping[str, Host], secret: bytes, failed: Callable[[HostLostError], None]
+    ) -> World:
+        """Takes a standby of each host and joins them; `failed(error)` is called once if the world later breaks.
+
+        Raises `PoolError` or `HostLostError` if it cannot be formed.
+        """
+        world = cls(placement, failed)
+        try:
+            await asyncio.gather(*(world._enlist(hosts[id], rank, secret) for rank, id in enumerate(placement.hosts)))
+            await world._join()
+        except StatusError as error:
+            world.close()
+            raise world.failure or PoolError(f"the hosts could not form a world: {error}") from error
+        except BaseException:
+            world.close()
+            raise
+        return world
+
+    async def _enlist(self, host: Host, rank: int, secret: bytes) -> None:
+        pid, address = await host.take_standby()
+        member = _Member(host, rank, pid, address)
+        hello = {"role": "controller", "generation": self.placement.generation}
+        try:
+            member.link = await wire.open_link(
+                address, secret, hello, self._hear, lambda reason: self._gone(member, reason)
+            )
+        except OSError as error:
+            raise PoolError(f"the executor of host {host.id} at {address} cannot be reached: {error}") from error
+        member.link.on_congestion = lambda: self.on_congestion()
+        self._members.append(member)
+
+    async def _join(self) -> None:
+        self._members.sort(key=lambda member: member.rank)
+        count = len(self._members)
+        coordinator = await self._call(self._members[0], lambda request: [Command.COORDINATE, request, count])
+        spec = {
+            "generation": self.placement.generation,
+            "processes": count,
+            "coordinator": coordinator,
+            "platform": "cpu",
+            "placement": list(self.placement.owners),
+            "peers": [member.address for member in self._members],
+        }
+        answers = await asyncio.gather(
+            *(
+                self._call(member, lambda request, rank=member.rank: [Command.JOIN, request, {**spec, "rank": rank}])
+                for member in self._members
+            )
+        )
+        self.devices = sorted((device for answer in answers for device in answer), key=lambda device: device["device"])
+
+    # Sending
+
+    def send(self, devices: tuple[int, ...], data: wire.Bytes, payload: wire.Bytes = b"") -> None:
+        """Sends an encoded command to the hosts that own any of the virtual devices. Nothing, once the world failed."""
+        for member in self._owners.get(devices) or self._owners_of(devices):
+            member.link.send(data)
+            if payload:
+                member.link.send(payload)
+
+    def ask(
+        self,
+        devices: tuple[int, ...],
+        command: Callable[[int], list[Any]],
+        answer: Answer,
+        payload: wire.Bytes = b"",
+    ) -> None:
+        """Sends a command that each owner of the devices answers; `answer` is called once, when all have.
+
+        It gets the first error, else the result and payload of the first owner. `command(request)` is the message.
+        """
+        members = self._owners.get(devices) or self._owners_of(devices)
+        if self.failure is not None or not members:
+            answer(self.failure and _status(self.failure), None, b"")
+            return
+        request = next(self._requests)
+        self._waiting[request] = _Gather(len(members), answer)
+        data = wire.frame_header(command(request), len(payload))
+        for member in members:
+            member.link.send(data)
+            if payload:
+                member.link.send(payload)
+
+    async def call(
+        self, devices: tuple[int, ...], command: Callable[[int], list[Any]], payload: wire.Bytes = b""
+    ) -> tuple[Any, wire.Bytes]:
+        """As `ask`, for a coroutine: the (result, payload). Raises `StatusError`."""
+        future: asyncio.Future[tuple[Any, wire.Bytes]] = asyncio.get_running_loop().create_future()
+
+        def answer(error: StatusError | None, result: Any, data: wire.Bytes) -> None:
+            if not future.done():
+                future.set_exception(error) if error else future.set_result((result, data))
+
+        self.ask(devices, command, answer, payload)
+        return await future
+
+    def one_per_host(self, devices: Sequence[int]) -> list[int]:
+        """One of the virtual devices for each host that owns any."""
+        first: dict[int, int] = {}
+        for device in devices:
+            first.setdefault(self.placement.owners[device][0], device)
+        return list(first.values())
+
+    @property
+    def congested(self) -> bool:
+        """True while a host takes commands more slowly than they are sent."""
+        return any(member.link.congested for member in self._members)
+
+    def _owners_of(self, devices: tuple[int, ...]) -> tuple[_Member, ...]:
+        try:
+            ranks = self.placement.ranks(devices)
+        except IndexError:
+            count = len(self.placement.owners)
+            raise StatusError(
+                Code.INVALID_ARGUMENT, f"virtual devices {devices} do not all exist; there are {count}"
+            ) from None
+        members = self._owners[devices] = tuple(self._members[rank] for rank in ranks)
+        return members
+
+    # Hearing
+
+    def _hear(self, message: list[Any], payload: wire.Bytes) -> None:
+        request, code, result = message
+        gather = self._waiting.get(request)
+        if gather is None:
+            return
+        gather.add(StatusError(code, result) if code else None, result, payload)
+        if not gather.missing:
+            del self._waiting[request]
+            gather.finish()
+
+    async def _call(self, member: _Member, command: Callable[[int], list[Any]]) -> Any:
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+        def answer(error: StatusError | None, result: Any, _: wire.Bytes) -> None:
+            if not future.done():
+                future.set_exception(error) if error else future.set_result(result)
+
+        if self.failure is not None:
+            raise self.failure
+        request = next(self._requests)
+        self._waiting[request] = _Gather(1, answer)
+        member.link.send(wire.frame(command(request)))
+        return await future
+
+    # Ending
+
+    def lost(self, host: str, reason: str) -> None:
+        """Breaks the world because a host is gone. Everything that waits gets an error that names it."""
+        if self.failure is not None:
+            return
+        self.failure = HostLostError(host, reason)
+        status = _status(self.failure)
+        waiting, self._waiting = self._waiting, {}
+        for gather in waiting.values():
+            gather.add(status, None, b"")
+            gather.finish()
+        self._failed(self.failure)
+
+    def close(self) -> None:
+        """Kills the executors; their agents hear of it first, so that none lives on unnoticed."""
+        if self.failure is None:
+            self.failure = HostLostError("", "the world was closed")
+        for member in self._members:
+            member.host.kill(member.pid)
+            member.link.close()
+
+    def _gone(self, member: _Member, reason: str) -> None:
+        if self.failure is None:
+            watcher = asyncio.get_running_loop().create_task(self._explain(member, reason))
+            self._watchers.add(watcher)
+            watcher.add_done_callback(self._watchers.discard)
+
+    async def _explain(self, member: _Member, reason: str) -> None:
+        """An executor's stream ended; its agent, if it lives, knows in milliseconds what became of the process."""
+        try:
+            exit = await asyncio.wait_for(asyncio.shield(member.host.exit_of(member.pid)), _EXPLANATION_S)
+            self.lost(member.host.id, f"its executor (pid {member.pid}) {exit}")
+        except (TimeoutError, KeyError):
+            self.lost(member.host.id, f"its executor (pid {member.pid}) is gone: {reason}")
+
+
+_EXPLANATION_S = 0.3
+
+
+class _Gather:
+    """The answers of several hosts to one request."""
+
+    __slots__ = ("_answer", "_error", "_result", "missing")
+
+    def __init__(self, missing: int, answer: Answer) -> None:
+        self.missing = missing
+        self._answer = answer
+        self._error: StatusError | None = None
+        self._result: tuple[Any, wire.Bytes] | None = None
+
+    def add(self, error: StatusError | None, result: Any, payload: wire.Bytes) -> None:
+        self.missing -= 1
+        if error is not None:
+            self._error = self._error or error
+        elif self._result is None:
+            self._result = (result, payload)
+
+    def finish(self) -> None:
+        self._answer(self._error, *(self._result or (None, b"")))
+
+
+def _status(failure: HostLostError) -> StatusError:
+    return StatusError(Code.UNAVAILABLE, str(failure))

@@ -1,0 +1,41 @@
+"""The errors that elastic raises on purpose, and when.
+
+    ElasticError              anything below; catch this to catch them all
+    ├── UsageError            a setting cannot work (0 hosts, a taken port, JAX already in use): change it
+    └── PoolError             the pool could not start, or its controller cannot be reached or is gone
+        └── HostLostError     a host of the pool died, and the run could not go on without it
+
+Every text says what happened and what to do about it. Errors of the user's own program (a shape that does not fit, a
+mesh larger than the pool) are not here: they arrive as the exceptions that plain JAX raises for them.
+"""
+
+from __future__ import annotations
+
+
+class ElasticError(Exception):
+    """Any error that elastic raises on purpose."""
+
+
+class UsageError(ElasticError, ValueError):
+    """A setting cannot work; nothing was started."""
+
+
+class PoolError(ElasticError, RuntimeError):
+    """The pool could not start, or its controller cannot be reached or is gone."""
+
+
+class HostLostError(PoolError):
+    """A host of the pool died, and the run could not go on without it.
+
+    Attributes:
+        host: the host's id, such as ``h2``.
+        reason: how its death was noticed, in words.
+    """
+
+    def __init__(self, host: str, reason: str) -> None:
+        super().__init__(f"host {host} was lost: {reason}")
+        self.host = host
+        self.reason = reason
+
+    def __reduce__(self) -> tuple[type[HostLostError], tuple[str, str]]:
+        return type(self), (self.host, self.reason)

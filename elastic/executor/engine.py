@@ -1,0 +1,279 @@
+"""Carries out the controller's commands, in order, on this host's devices.
+
+The engine's thread never waits for a device: it starts programs and copies, and leaves waiting, reading and compiling to
+helper threads that answer by themselves. What it may wait for is a shard that a peer is sending.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import jax
+import numpy as np
+from jax._src import core
+from jax.sharding import SingleDeviceSharding
+from jaxlib import _jax
+
+from elastic import wire
+from elastic.commands import Command
+from elastic.dtypes import numpy_dtype
+from elastic.executor.peers import Mailbox, Outbox, host_array
+from elastic.executor.programs import Programs, cost
+from elastic.executor.store import Store
+from elastic.executor.world import Member
+from elastic.status import StatusError, status_of
+
+_READERS = 4
+
+
+class Engine:
+    """One member of a world at work."""
+
+    def __init__(self, member: Member, channel: wire.Channel, mailbox: Mailbox, outbox: Outbox) -> None:
+        self._member = member
+        self._channel = channel
+        self._mailbox = mailbox
+        self._outbox = outbox
+        self._store = Store()
+        self._programs = Programs(member)
+        self._shardings: dict[tuple[int, str | None], SingleDeviceSharding] = {}
+        self._kinds: dict[int, str] = {}
+        self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="reader")
+        # One at a time: XLA's compiler uses all cores by itself.
+        self._compiler = ThreadPoolExecutor(1, thread_name_prefix="compiler")
+        self._handlers: dict[int, Callable[..., None]] = {
+            Command.PUT: self._put,
+            Command.EXECUTE: self._execute,
+            Command.ALIAS: self._alias,
+            Command.COPY: self._copy,
+            Command.FREE: self._free,
+            Command.READ: self._read,
+            Command.WAIT: self._wait,
+            Command.COMPILE: self._compile,
+            Command.LOAD: self._load,
+            Command.UNLOAD: self._unload,
+            Command.TEXT: self._text,
+            Command.COST: self._cost,
+        }
+
+    def run(self) -> None:
+        """Carries out commands until the controller closes the stream (`EOFError`, `OSError`)."""
+        receive, handlers = self._channel.receive, self._handlers
+        while True:
+            message, payload = receive()
+            handlers[message[0]](payload, *message[1:])
+
+    def _answer(self, request: int, work: Callable[[], tuple[Any, wire.Bytes]]) -> None:
+        try:
+            result, payload = work()
+        except Exception as error:
+            failure = status_of(error)
+            self._channel.send([request, int(failure.code), failure.message])
+            return
+        self._channel.send([request, 0, result], payload)
+
+    # Arrays
+
+    def _put(
+        self,
+        payload: memoryview,
+        request: int,
+        array: int,
+        dtype: str,
+        shape: list[int],
+        strides: list[int] | None,
+        devices: list[int],
+        memory_kind: str | None,
+        path: str | None,
+    ) -> None:
+        try:
+            data = _map_file(path) if path else payload
+            values = strided(data, dtype, shape, strides) if strides else host_array(data, dtype, shape)
+            mine = [device for device in devices if device in self._member.local]
+            shards = [self._place(values, device, memory_kind) for device in mine]
+            self._store.add_shards(array, mine, shards)
+        except Exception as error:
+            self._store.fail(array, status_of(error))
+        if request:
+            self._answer(request, lambda: (None, b""))
+
+    def _place(self, values: Any, device: int, memory_kind: str | None = None) -> jax.Array:
+        sharding = self._sharding(device, memory_kind)
+        shard: jax.Array = _jax.batched_device_put(
+            core.ShapedArray(values.shape, values.dtype), sharding, [values], [self._member.devices[device]], True
+        )
+        return shard
+
+    def _sharding(self, device: int, memory_kind: str | None) -> SingleDeviceSharding:
+        key = (device, memory_kind)
+        found = self._shardings.get(key)
+        if found is None:
+            found = SingleDeviceSharding(self._member.devices[device], memory_kind=memory_kind)
+            self._shardings[key] = found
+        return found
+
+    def _alias(self, _: memoryview, array: int, sources: list[list[int]]) -> None:
+        for source, device in sources:
+            if device in self._member.local:
+                value = self._store.get(source)
+                if value.error is not None:
+                    self._store.fail(array, value.error)
+                else:
+                    self._store.add_shards(array, [device], [value.shards()[device]])
+
+    def _copy(self, _: memoryview, array: int, source: int, pairs: list[list[int]], memory_kind: str | None) -> None:
+        local = self._member.local
+        value = self._store.get(source)
+        for here, there in pairs:
+            if here in local and there in local:
+                try:
+                    self._store.add_shards(array, [there], [self._move(value.shard(here), there, memory_kind)])
+                except Exception as error:
+                    self._store.fail(array, status_of(error))
+            elif here in local:
+                # A copy on the spot: the source may be donated before the sender thread comes to it.
+                shard = _attempt(lambda here=here: self._move(value.shard(here), here, None, copy=True))
+                self._outbox.send(self._member.owner(there), (array, there), shard)
+            elif there in local:
+                self._kinds.update({array: memory_kind} if memory_kind else {})
+                self._store.add_shards(array, [there], [self._mailbox.expect((array, there))])
+
+    def _move(self, shard: jax.Array, device: int, memory_kind: str | None, *, copy: bool = False) -> jax.Array:
+        semantics = _jax.ArrayCopySemantics.ALWAYS_COPY if copy else _jax.ArrayCopySemantics.REUSE_INPUT
+        binding = self._programs.binding((device,))
+        moved: jax.Array = _jax.batched_copy_array_to_devices_with_sharding(
+            [shard], [binding.device_list], [self._sharding(device, memory_kind)], [semantics]
+        )[0]
+        return moved
+
+    def receive_shard(self, array: int, device: int, values: Any) -> jax.Array:
+        """Puts a shard that a peer sent on its device; called on that peer's thread."""
+        return self._place(values, device, self._kinds.pop(array, None))
+
+    def _free(self, _: memoryview, arrays: list[int]) -> None:
+        self._store.free(arrays)
+
+    # Programs
+
+    def _execute(
+        self, _: memoryview, program: int, arguments: list[int], results: list[int], kept: list[int], status: int
+    ) -> None:
+        self._programs.get(program).run(self._store, arguments, results, kept, status)
+
+    def _compile(
+        self,
+        payload: memoryview,
+        request: int,
+        program: int,
+        options: bytes,
+        devices: list[int],
+        replicas: int,
+        want_blob: bool,
+    ) -> None:
+        portable = bytes(payload)
+        self._compiler.submit(
+            self._answer,
+            request,
+            lambda: self._programs.compile(program, portable, options, devices, replicas, want_blob),
+        )
+
+    def _load(
+        self, payload: memoryview, request: int, program: int, options: bytes, devices: list[int], replicas: int
+    ) -> None:
+        def load() -> tuple[None, bytes]:
+            self._programs.load(program, bytes(payload), options, devices, replicas)
+            return None, b""
+
+        self._compiler.submit(self._answer, request, load)
+
+    def _unload(self, _: memoryview, program: int) -> None:
+        self._programs.unload(program)
+
+    def _text(self, _: memoryview, request: int, program: int) -> None:
+        self._answer(request, lambda: (self._programs.get(program).executable.get_hlo_text(), b""))
+
+    def _cost(self, _: memoryview, request: int, program: int) -> None:
+        self._answer(request, lambda: (cost(self._programs.get(program).executable), b""))
+
+    # What the client waits for
+
+    def _read(self, _: memoryview, request: int, array: int, device: int, strides: list[int] | None) -> None:
+        shard = _attempt(lambda: self._store.get(array).shards()[device])
+
+        def read() -> tuple[Any, wire.Bytes]:
+            found = shard()
+            values = np.asarray(found.result() if isinstance(found, Future) else found)
+            return None, as_bytes(values, strides)
+
+        try:
+            ready = shard().is_ready()
+        except Exception:
+            ready = False
+        if ready:
+            self._answer(request, read)
+        else:
+            self._readers.submit(self._answer, request, read)
+
+    def _wait(self, _: memoryview, request: int, arrays: list[int]) -> None:
+        try:
+            shards = [shard for array in arrays for shard in self._store.get(array).shards().values()]
+        except StatusError as error:
+            self._channel.send([request, int(error.code), error.message])
+            return
+
+        def wait() -> tuple[None, bytes]:
+            for shard in shards:
+                found = shard.result() if isinstance(shard, Future) else shard
+                found.block_until_ready()
+            return None, b""
+
+        self._readers.submit(self._answer, request, wait)
+
+
+def strided(data: memoryview, dtype: str, shape: Sequence[int], strides: Sequence[int]) -> np.ndarray:
+    """Bytes with the given strides (bytes, negative ones too) as a dense array."""
+    element = numpy_dtype(dtype)
+    if not all(shape):
+        return np.empty(shape, element)
+    lowest = sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True) if stride < 0)
+    view = np.ndarray(shape, element, np.frombuffer(data, np.uint8), offset=-lowest, strides=strides)
+    return np.ascontiguousarray(view).reshape(shape)
+
+
+def as_bytes(values: np.ndarray, strides: Sequence[int] | None) -> memoryview:
+    """The bytes of an array, dense or laid out with the given strides (bytes)."""
+    if strides and values.size > 1 and tuple(strides) != values.strides:
+        out = np.empty(values.nbytes, np.uint8)
+        lowest = sum((size - 1) * stride for size, stride in zip(values.shape, strides, strict=True) if stride < 0)
+        np.ndarray(values.shape, values.dtype, out, offset=-lowest, strides=strides)[...] = values
+        return memoryview(out)
+    return memoryview(np.ascontiguousarray(values).reshape(-1).view(np.uint8))
+
+
+def _map_file(path: str) -> memoryview:
+    """A file's bytes, mapped: the device adopts them, and they live as long as its buffer does."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        return memoryview(mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ))
+    except ValueError:
+        return memoryview(b"")
+    finally:
+        os.close(descriptor)
+
+
+def _attempt(work: Callable[[], Any]) -> Callable[[], Any]:
+    """Does the work now; the outcome, a value or an exception, comes when the result is called."""
+    try:
+        value = work()
+    except Exception as error:
+        failure = status_of(error)
+
+        def fail() -> Any:
+            raise failure
+
+        return fail
+    return lambda: value

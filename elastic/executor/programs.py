@@ -1,0 +1,202 @@
+"""Compiling, loading and describing programs, and running them on arrays of the store."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jax._src import core
+from jax._src.interpreters import mlir as jax_mlir
+from jax._src.sharding_impls import GSPMDSharding
+from jaxlib import _hlo, _jax
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo
+
+from elastic.dtypes import KIND_OF_NAME
+from elastic.executor.store import Binding, Store, Value
+from elastic.executor.world import Member
+from elastic.status import status_of
+
+_COPY = _jax.ArrayCopySemantics.ALWAYS_COPY
+
+
+class Program:
+    """A loaded executable, bound to its devices."""
+
+    def __init__(self, executable: Any, binding: Binding) -> None:
+        self.executable = executable
+        self.binding = binding
+        self.donated = donated_inputs(executable)
+        self._handlers = [
+            _jax.array_result_handler(
+                core.ShapedArray(shape, dtype), binding.sharding, committed=True, _skip_checks=True
+            )
+            for shape, dtype in _result_shapes(executable)
+        ]
+
+    def run(
+        self, store: Store, arguments: Sequence[int], results: Sequence[int], not_donated: Sequence[int], status: int
+    ) -> None:
+        """Starts the program and puts its results, which may still be computing, into the store.
+
+        An error, of an argument or of the start, becomes the value of every result.
+        """
+        binding = self.binding
+        try:
+            inputs = [store.get(number).bind(binding) for number in arguments]
+            for index in not_donated:
+                if index in self.donated:
+                    inputs[index] = _copy(inputs[index], binding)
+            outcome = self.executable.execute_sharded(inputs, with_tokens=bool(status))
+            if status:
+                store.set(status, Value(shards={binding.local[0]: outcome.consume_token()}))
+            outputs = outcome.consume_with_handlers(self._handlers)
+        except Exception as error:
+            failure = status_of(error)
+            for number in (*results, *([status] if status else ())):
+                store.fail(number, failure)
+            return
+        for number, output in zip(results, outputs, strict=True):
+            store.set(number, Value(bound=output, binding=binding, local=binding.local))
+
+
+class Programs:
+    """The programs of one executor, and the device lists they run on."""
+
+    def __init__(self, member: Member) -> None:
+        self._member = member
+        self._bindings: dict[tuple[int, ...], Binding] = {}
+        self._programs: dict[int, Program] = {}
+
+    def binding(self, devices: Sequence[int]) -> Binding:
+        """The one `Binding` of a device list."""
+        key = tuple(devices)
+        found = self._bindings.get(key)
+        if found is None:
+            device_list = _jax.DeviceList(tuple(self._member.devices[v] for v in key))
+            sharding = GSPMDSharding(device_list, _hlo.HloSharding.replicate())
+            local = tuple(v for v in key if v in self._member.local)
+            found = self._bindings[key] = Binding(key, local, device_list, sharding)
+        return found
+
+    def compile(
+        self, number: int, portable: bytes, options: bytes, devices: Sequence[int], replicas: int, want_blob: bool
+    ) -> tuple[dict[str, Any], bytes]:
+        """Compiles portable StableHLO; the answer is (`describe`, serialized executable or nothing)."""
+        binding = self.binding(devices)
+        with jax_mlir.make_ir_context() as context:
+            module = stablehlo.deserialize_portable_artifact(context, portable)
+            results = _result_types(module)
+            executable = self._member.client.compile_and_load(
+                module, binding.device_list, self._options(options, binding, replicas)
+            )
+        self._programs[number] = Program(executable, binding)
+        blob = self._member.client.serialize_executable(executable) if want_blob else b""
+        return describe(executable, results), blob
+
+    def load(self, number: int, blob: bytes, options: bytes, devices: Sequence[int], replicas: int) -> None:
+        """Loads an executable that another executor of this pool has compiled and serialized."""
+        binding = self.binding(devices)
+        executable = self._member.client.deserialize_executable(
+            blob, binding.device_list, self._options(options, binding, replicas)
+        )
+        self._programs[number] = Program(executable, binding)
+
+    def get(self, number: int) -> Program:
+        return self._programs[number]
+
+    def unload(self, number: int) -> None:
+        self._programs.pop(number, None)
+
+    def _options(self, serialized: bytes, binding: Binding, replicas: int) -> Any:
+        options = _jax.CompileOptions.ParseFromString(serialized)
+        ids = [self._member.devices[v].id for v in binding.devices]
+        options.device_assignment = _jax.DeviceAssignment.create(np.array(ids, np.int32).reshape(replicas, -1))
+        return options
+
+
+def describe(executable: Any, results: list[tuple[int, list[int]]]) -> dict[str, Any]:
+    """What the client asks about a program, as plain data. `results` are (kind, global dimensions) of the outputs."""
+    parameter_shardings = executable.get_parameter_shardings()
+    output_shardings = executable.get_output_shardings()
+    stats = executable.get_compiled_memory_stats()
+    return {
+        "name": executable.hlo_modules()[0].name,
+        "results": results,
+        "parameter_shardings": parameter_shardings and [s.SerializeToString() for s in parameter_shardings],
+        "output_shardings": output_shardings and [s.SerializeToString() for s in output_shardings],
+        "parameter_layouts": [_minor_to_major(layout) for layout in executable.get_parameter_layouts()],
+        "output_layouts": [_minor_to_major(layout) for layout in executable.get_output_layouts()],
+        "output_memory_kinds": executable.get_output_memory_kinds(),
+        "donated": sorted(donated_inputs(executable)),
+        "fingerprint": executable.fingerprint or b"",
+        "code_bytes": executable.size_of_generated_code_in_bytes(),
+        "memory": {
+            name: int(getattr(stats, name))
+            for name in dir(stats)
+            if name.endswith("_in_bytes") and isinstance(getattr(stats, name), int)
+        },
+    }
+
+
+def donated_inputs(executable: Any) -> frozenset[int]:
+    """The inputs whose memory the program may take for its outputs, from the header of its HLO text."""
+    header = executable.get_hlo_text().split("\n", 1)[0]
+    alias = re.search(r"input_output_alias=\{(.*?)\}(?:, [a-z]|$)", header)
+    return frozenset(int(number) for number in re.findall(r": \((\d+),", alias[1])) if alias else frozenset()
+
+
+def cost(executable: Any) -> dict[str, Any]:
+    """XLA's cost analysis."""
+    return dict(executable.cost_analysis())
+
+
+def _minor_to_major(layout: Any) -> list[int]:
+    return list(layout._xla_layout().minor_to_major())
+
+
+def _result_types(module: Any) -> list[tuple[int, list[int]]]:
+    """(kind, global dimensions) of each output, from the signature of the module's main function."""
+    main = ir.SymbolTable(module.operation)["main"]
+    return [_kind_and_dimensions(result) for result in ir.FunctionType(main.type).results]
+
+
+def _kind_and_dimensions(result: Any) -> tuple[int, list[int]]:
+    tensor = ir.RankedTensorType(result)
+    return KIND_OF_NAME[_element_name(tensor.element_type)], list(tensor.shape)
+
+
+def _element_name(element: Any) -> str:
+    text = str(element)
+    if text == "i1":
+        return "bool"
+    if match := re.fullmatch(r"(u?)i(\d+)", text):
+        return f"{'u' if match[1] else ''}int{match[2]}"
+    if match := re.fullmatch(r"f(\d+)", text):
+        return f"float{match[1]}"
+    if text == "bf16":
+        return "bfloat16"
+    if match := re.fullmatch(r"f(\d)(E.*)", text):
+        return f"float{match[1]}_{match[2].lower()}"
+    if match := re.fullmatch(r"complex<f(\d+)>", text):
+        return f"complex{2 * int(match[1])}"
+    return text
+
+
+def _result_shapes(executable: Any) -> list[tuple[tuple[int, ...], Any]]:
+    """(shard shape, dtype) of each output, from the compiled program."""
+    module = executable.hlo_modules()[0]
+    result = _hlo.XlaComputation(module.as_serialized_hlo_module_proto()).program_shape().result_shape()
+    shapes = result.tuple_shapes() if result.is_tuple() else [result]
+    return [(tuple(shape.dimensions()), shape.numpy_dtype()) for shape in shapes]
+
+
+def _copy(array: jax.Array, binding: Binding) -> jax.Array:
+    copied = _jax.batched_copy_array_to_devices_with_sharding(
+        [array], [binding.device_list], [binding.sharding], [_COPY]
+    )
+    result: jax.Array = copied[0]
+    return result

@@ -1,0 +1,105 @@
+"""The template of a host's executors: a process with JAX imported and one thread, from which executors are forked.
+
+A fork costs milliseconds where a fresh Python with JAX costs a second or more, and it shares the memory of all that was
+imported. Forking is safe because the template never starts a thread or a device client: OpenBLAS is kept to one thread,
+and jaxlib starts its own only with a client.
+
+Run by the agent as `python -m elastic.executor.template FD HOST`, where FD is its end of a SOCK_SEQPACKET pair. Messages
+are JSON: from the agent {"fork": true} and {"kill": PID}, to it {"imported": true}, {"ready": PID, "address": ...} and
+{"exited": PID, "status": wait status}. When the agent dies, the kernel kills the template, and with it its executors.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import signal
+import socket
+import sys
+import traceback
+from typing import Any
+
+from elastic.parent_death import die_with_parent
+
+
+def main() -> None:
+    die_with_parent()
+    control = socket.socket(fileno=int(sys.argv[1]))
+    host = sys.argv[2]
+    secret = _read_secret()
+
+    import elastic.executor.engine
+    import elastic.executor.process
+    import elastic.executor.world  # noqa: F401
+
+    _send(control, {"imported": True})
+    wake_reader, wake_writer = socket.socketpair()
+    wake_writer.setblocking(False)
+    signal.set_wakeup_fd(wake_writer.fileno())
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    # Preemption notices and Ctrl-C are the agent's to handle.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    selector = selectors.DefaultSelector()
+    selector.register(control, selectors.EVENT_READ)
+    selector.register(wake_reader, selectors.EVENT_READ)
+    children: set[int] = set()
+    while True:
+        for key, _ in selector.select():
+            if key.fileobj is wake_reader:
+                wake_reader.recv(4096)
+                _reap(control, children)
+                continue
+            data = control.recv(1 << 16)
+            if not data:
+                return
+            message = json.loads(data)
+            if "fork" in message:
+                pid = os.fork()
+                if pid == 0:
+                    _become_executor(control, host, secret, [wake_reader, wake_writer])
+                children.add(pid)
+            elif message["kill"] in children:
+                # A child that has not been reaped: its pid cannot belong to anyone else.
+                os.kill(message["kill"], signal.SIGKILL)
+
+
+def _become_executor(control: socket.socket, host: str, secret: bytes, unused: list[socket.socket]) -> None:
+    try:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        die_with_parent()
+        for sock in unused:
+            sock.close()
+        from elastic.executor.process import Executor
+
+        executor = Executor(host, secret)
+        _send(control, {"ready": os.getpid(), "address": executor.address})
+        control.close()
+        executor.run()
+    except BaseException:
+        traceback.print_exc()
+        os._exit(1)
+    # Not sys.exit: XLA's threads and clients are not worth an orderly end.
+    os._exit(0)
+
+
+def _reap(control: socket.socket, children: set[int]) -> None:
+    for pid in list(children):
+        done, status = os.waitpid(pid, os.WNOHANG)
+        if done:
+            children.discard(pid)
+            _send(control, {"exited": pid, "status": status})
+
+
+def _read_secret() -> bytes:
+    with open(os.environ["ELASTIC_SECRET_FILE"], encoding="ascii") as file:
+        return bytes.fromhex(file.read().strip())
+
+
+def _send(control: socket.socket, message: dict[str, Any]) -> None:
+    control.send(json.dumps(message).encode())
+
+
+if __name__ == "__main__":
+    main()

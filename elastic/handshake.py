@@ -1,0 +1,72 @@
+"""Mutual proof of the pool's secret, before anything else on a connection is read.
+
+Both sides send fresh random bytes and answer the other's with an HMAC over both, bound to their role, so that neither a
+recording nor a reflection of the other's answer proves anything. Bytes in, bytes out; sockets are the caller's.
+The secret itself never crosses the wire.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+
+_MAGIC = b"ELASTIC1"
+_NONCE = 32
+OPENING_BYTES = len(_MAGIC) + _NONCE
+REPLY_BYTES = len(_MAGIC) + _NONCE + 32
+PROOF_BYTES = 32
+
+
+class HandshakeError(Exception):
+    """The other side is no member of this pool: another protocol, or not the same secret."""
+
+
+class Dialer:
+    """The side that connects: `opening` -> `proof(reply)`."""
+
+    def __init__(self, secret: bytes) -> None:
+        self._secret = secret
+        self._nonce = secrets.token_bytes(_NONCE)
+
+    def opening(self) -> bytes:
+        """The first `OPENING_BYTES` to send."""
+        return _MAGIC + self._nonce
+
+    def proof(self, reply: bytes) -> bytes:
+        """Checks the listener's `REPLY_BYTES` and returns the `PROOF_BYTES` to send.
+
+        Raises:
+            HandshakeError: the listener does not know the secret, or is something else.
+        """
+        if len(reply) != REPLY_BYTES or not reply.startswith(_MAGIC):
+            raise HandshakeError("what answered is not an elastic process of this version")
+        theirs = reply[len(_MAGIC) : len(_MAGIC) + _NONCE]
+        if not hmac.compare_digest(reply[-32:], _mac(self._secret, b"listener", self._nonce, theirs)):
+            raise HandshakeError("what answered does not know this pool's secret")
+        return _mac(self._secret, b"dialer", theirs, self._nonce)
+
+
+class Listener:
+    """The side that is connected to: `reply(opening)` -> `check(proof)`."""
+
+    def __init__(self, secret: bytes) -> None:
+        self._secret = secret
+        self._nonce = secrets.token_bytes(_NONCE)
+        self._theirs = b""
+
+    def reply(self, opening: bytes) -> bytes:
+        """The `REPLY_BYTES` that answer a dialer's `OPENING_BYTES`. Raises `HandshakeError` on another protocol."""
+        if len(opening) != OPENING_BYTES or not opening.startswith(_MAGIC):
+            raise HandshakeError("what connected does not speak this version of elastic's protocol")
+        self._theirs = opening[len(_MAGIC) :]
+        return _MAGIC + self._nonce + _mac(self._secret, b"listener", self._theirs, self._nonce)
+
+    def check(self, proof: bytes) -> None:
+        """Raises `HandshakeError` unless the dialer's `PROOF_BYTES` are right."""
+        if not hmac.compare_digest(proof, _mac(self._secret, b"dialer", self._nonce, self._theirs)):
+            raise HandshakeError("what connected does not know this pool's secret")
+
+
+def _mac(secret: bytes, role: bytes, first: bytes, second: bytes) -> bytes:
+    return hmac.new(secret, role + first + second, hashlib.sha256).digest()

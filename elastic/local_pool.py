@@ -1,0 +1,386 @@
+"""A private pool of hosts on this machine: one controller and N agents, started, watched and torn down.
+
+The process that makes a `LocalPool` is its launcher. Nothing of a pool outlives its launcher, however that ends: the
+children leave when their lifeline breaks, and whatever lies in the run directory goes with them. Not for: the user's
+script (`elastic.runner`), or pools of real machines. Linux only.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from elastic import pool_size, run_directory
+from elastic.child_process import ChildProcess, Lifeline
+from elastic.client_environment import client_variables, pool_variables
+from elastic.errors import HostLostError, PoolError, UsageError
+from elastic.run_directory import RunDirectory
+
+# How long children may take to leave by themselves before they are killed. Together with the kill well under the
+# 2 seconds after which nothing of a run may be left.
+_LEAVE_S = 0.45
+# Two see a host die: the controller, whose view the client gets as well, and the launcher, which knows how an agent
+# ended. The first waits this long for the other, so that one line says it all.
+_CONTROLLER_SPEAKS_S = 1.0
+_AGENT_ENDS_S = 0.1
+
+
+class StartInterrupted(Exception):
+    """`LocalPool.start` was told to give up; everything it had started is gone."""
+
+
+@dataclass(frozen=True)
+class HostLost:
+    """A host died, which ends this run: the client's next operations fail with an error that names it."""
+
+    host: str
+    reason: str
+
+    def __str__(self) -> str:
+        return str(HostLostError(self.host, self.reason))
+
+
+@dataclass(frozen=True)
+class ControllerDied:
+    """The controller died, which ends this run: the client's connection is gone."""
+
+    reason: str
+
+    def __str__(self) -> str:
+        return f"the controller {self.reason}"
+
+
+PoolEvent = HostLost | ControllerDied
+
+
+@dataclass(frozen=True)
+class _Suspect:
+    """A host that one of the two witnesses says is lost; the controller's reason, and when to wait no longer."""
+
+    reason: str
+    report_at: float
+
+
+class LocalPool:
+    """A pool on this machine, usable as a context manager.
+
+    Between `start` and `stop`, whoever owns an event loop waits for `fileno` to be readable or for `deadline` to pass
+    and then calls `poll`; or calls `watch` once, which does that in a thread.
+
+    Args:
+        hosts: how many hosts to start.
+        devices_per_host: devices of each; their product is the number of virtual devices.
+        listen: ``HOST:PORT`` where the controller also takes clients over TCP, besides its Unix socket.
+        log_dir: a directory that keeps the logs of all processes after the run.
+        base_dir: where the run directory is made; /dev/shm by default.
+    """
+
+    def __init__(
+        self,
+        hosts: int = 4,
+        devices_per_host: int = 2,
+        listen: str | None = None,
+        log_dir: str | os.PathLike[str] | None = None,
+        *,
+        base_dir: str | os.PathLike[str] | None = None,
+    ) -> None:
+        self.hosts = hosts
+        self.devices_per_host = devices_per_host
+        self.listen = listen
+        self.log_dir = None if log_dir is None else Path(log_dir)
+        self._base = None if base_dir is None else Path(base_dir)
+        self._directory: RunDirectory | None = None
+        self._address = ""
+        self._launcher_pid = 0
+        self._selector = selectors.EpollSelector()
+        # Two lifelines: after a host was lost the other agents leave, while the controller stays to tell the client.
+        self._agents_lifeline: Lifeline | None = None
+        self._controller_lifeline: Lifeline | None = None
+        self._agents: dict[str, ChildProcess] = {}
+        self._controller: ChildProcess | None = None
+        self._ended: dict[ChildProcess, str] = {}
+        self._suspects: dict[str, _Suspect] = {}
+        self._kill_at: float | None = None
+        self._over = False
+        self._watcher: _Watcher | None = None
+
+    # The command lines, for tests that put small programs in place of agents and controller.
+
+    def agent_command(self, host: str, directory: RunDirectory) -> Sequence[str]:
+        return (
+            *(sys.executable, "-m", "elastic.agent", "--id", host, "--devices", str(self.devices_per_host)),
+            *("--listen", "127.0.0.1:0", "--run-dir", str(directory.path)),
+        )
+
+    def controller_command(self, addresses: Mapping[str, str], directory: RunDirectory) -> Sequence[str]:
+        command = [sys.executable, "-m", "elastic.controller", "--run-dir", str(directory.path)]
+        command += ["--virtual-devices", str(self.hosts * self.devices_per_host)]
+        for host, address in addresses.items():
+            command += ["--host", f"{host}={address}"]
+        if self.listen is not None:
+            command += ["--listen", self.listen]
+        return command
+
+    # Life
+
+    @property
+    def address(self) -> str:
+        """Where a client of this machine connects, such as ``grpc://unix:/dev/shm/elastic-0a1b2c3d/client.sock``."""
+        if not self._address:
+            raise PoolError("the pool is not running; call start() first")
+        return self._address
+
+    @property
+    def directory(self) -> RunDirectory:
+        if self._directory is None:
+            raise PoolError("the pool is not running; call start() first")
+        return self._directory
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The variables that a client process needs, given this process's own."""
+        return client_variables(self.address, self.directory, os.environ)
+
+    def start(self, interrupt_fd: int | None = None) -> Self:
+        """Starts everything and returns once the world is formed.
+
+        Args:
+            interrupt_fd: when it becomes readable, the start is given up.
+
+        Raises:
+            UsageError: a setting cannot work; nothing was started.
+            PoolError: a process could not start; its words and the end of its log are in the text.
+            StartInterrupted: ``interrupt_fd`` became readable.
+        """
+        if self._launcher_pid:
+            raise UsageError("this pool was started already; make a new LocalPool")
+        pool_size.check_size(self.hosts, self.devices_per_host, pool_size.machine_memory())
+        pool_size.check_python()
+        if self.listen is not None:
+            pool_size.check_listen(self.listen)
+        run_directory.sweep(self._base)
+        self._directory = run_directory.create(self._base, self.log_dir)
+        self._launcher_pid = os.getpid()
+        try:
+            if interrupt_fd is not None:
+                self._selector.register(interrupt_fd, selectors.EVENT_READ, None)
+            try:
+                self._start_processes()
+            finally:
+                if interrupt_fd is not None:
+                    self._selector.unregister(interrupt_fd)
+        except OSError as error:
+            self.stop()
+            raise PoolError(f"cannot start the pool: {error}; check this user's limits (`ulimit -a`)") from error
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def stop(self) -> None:
+        """Ends everything and removes the run directory, in about half a second at most. May be called again."""
+        if self._launcher_pid != os.getpid():
+            return  # Never started, stopped already, or a forked child of the launcher, to whom nothing belongs.
+        if self._watcher is not None:
+            self._watcher.stop()
+            self._watcher = None
+        self._cut_lifelines()
+        give_up = time.monotonic() + _LEAVE_S
+        while len(self._ended) < len(self._children()):
+            wait = give_up - time.monotonic()
+            if wait <= 0:
+                break
+            self._collect(wait)
+        for child in self._children():
+            child.kill_session()
+        for child in self._children():
+            child.close()
+        self._selector.close()
+        self.directory.remove()
+        self._launcher_pid = -1
+        self._address = ""
+
+    def disown(self) -> None:
+        """To be called in a forked child of the launcher: it must not hold the lifelines when the launcher dies."""
+        if self._launcher_pid != os.getpid():
+            self._cut_lifelines()
+
+    def __enter__(self) -> Self:
+        return self if self._launcher_pid else self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    # Watching
+
+    def fileno(self) -> int:
+        """Readable when `poll` has something to do."""
+        return self._selector.fileno()
+
+    def deadline(self) -> float | None:
+        """When to call `poll` even if nothing is readable, on time.monotonic()'s clock; None for never."""
+        times = [suspect.report_at for suspect in self._suspects.values()]
+        if self._kill_at is not None:
+            times.append(self._kill_at)
+        return min(times, default=None)
+
+    def poll(self, *, closing: bool = False) -> PoolEvent | None:
+        """What happened to the pool, or None; does not wait. The first loss ends the run: there is one event at most.
+
+        Args:
+            closing: this is the last call, so a loss that might still be explained better is told now.
+        """
+        messages = self._collect(0)
+        now = time.monotonic()
+        if not self._over:
+            for child, message in messages:
+                lost = message.get("lost")
+                if child is self._controller and isinstance(lost, dict):
+                    reason = str(lost.get("reason", "no reason was given"))
+                    self._suspects[str(lost.get("host", "?"))] = _Suspect(reason, now + _AGENT_ENDS_S)
+            for host, agent in self._agents.items():
+                if agent in self._ended:
+                    self._suspects.setdefault(host, _Suspect("", now + _CONTROLLER_SPEAKS_S))
+        event = self._first_loss(now, closing)
+        if event is not None:
+            self._end_run()
+        if self._kill_at is not None and self._kill_at <= now:
+            self._kill_at = None
+            for agent in self._agents.values():
+                agent.kill_session()
+        return event
+
+    def watch(self, report: Callable[[PoolEvent], None]) -> None:
+        """Polls in a thread of its own from now on and passes every event to ``report``."""
+        self._watcher = _Watcher(self, report)
+        self._watcher.start()
+
+    # Inside
+
+    def _children(self) -> list[ChildProcess]:
+        return [*self._agents.values(), *([self._controller] if self._controller is not None else [])]
+
+    def _start_processes(self) -> None:
+        directory = self.directory
+        self._agents_lifeline, self._controller_lifeline = Lifeline(), Lifeline()
+        environment = pool_variables(os.environ)
+
+        def spawn(name: str, log: str, command: Sequence[str], lifeline: Lifeline) -> ChildProcess:
+            log_path = directory.logs / f"{log}.log"
+            child = ChildProcess(name, command, lifeline=lifeline, log=log_path, environment=environment)
+            self._selector.register(child.exit_fd, selectors.EVENT_READ, child)
+            self._selector.register(child.output_fd, selectors.EVENT_READ, child)
+            return child
+
+        for host in (f"h{index}" for index in range(self.hosts)):
+            command = self.agent_command(host, directory)
+            self._agents[host] = spawn(f"the agent of host {host}", host, command, self._agents_lifeline)
+        ready = self._wait_ready(set(self._agents.values()))
+        addresses = {host: str(ready[agent]["address"]) for host, agent in self._agents.items()}
+        command = self.controller_command(addresses, directory)
+        self._controller = spawn("the controller", "controller", command, self._controller_lifeline)
+        self._address = str(self._wait_ready({self._controller})[self._controller]["address"])
+
+    def _wait_ready(self, waiting: set[ChildProcess]) -> dict[ChildProcess, dict[str, Any]]:
+        """Waits until every child of ``waiting`` said that it is ready; notices any child's failure meanwhile.
+
+        There is no time limit: a child that makes no progress is its own to notice, and Ctrl-C works.
+        """
+        ready: dict[ChildProcess, dict[str, Any]] = {}
+        while len(ready) < len(waiting):
+            for child, message in self._collect(None):
+                if "failed" in message:
+                    raise PoolError(f"{child.name} could not start: {message['failed']}{child.log_tail()}")
+                lost = message.get("lost")
+                if isinstance(lost, dict):
+                    raise HostLostError(str(lost.get("host", "?")), str(lost.get("reason", "no reason was given")))
+                if isinstance(message.get("ready"), dict) and child in waiting:
+                    ready[child] = message["ready"]
+            for child, ending in self._ended.items():
+                raise PoolError(f"{child.name} {ending} while the pool started.{child.log_tail()}")
+        return ready
+
+    def _collect(self, timeout: float | None) -> list[tuple[ChildProcess, dict[str, Any]]]:
+        """Takes in what the children said and which of them ended."""
+        touched: dict[ChildProcess, bool] = {}
+        for key, _ in self._selector.select(timeout):
+            child: ChildProcess | None = key.data
+            if child is None:
+                raise StartInterrupted
+            touched[child] = touched.get(child, False) or key.fd == child.exit_fd
+        messages = []
+        for child, ended in touched.items():
+            had_ended = child.output_ended
+            messages += [(child, message) for message in child.messages()]
+            if child.output_ended and not had_ended:
+                self._selector.unregister(child.output_fd)
+                child.close_output()
+            if ended:
+                self._selector.unregister(child.exit_fd)
+                self._ended[child] = child.exit_words()
+        return messages
+
+    def _first_loss(self, now: float, closing: bool) -> PoolEvent | None:
+        if self._over or self._controller is None:
+            return None
+        for host, suspect in self._suspects.items():
+            agent = self._agents.get(host)
+            ended = agent is not None and agent in self._ended
+            if agent is not None and ended and (suspect.reason or suspect.report_at <= now or closing):
+                return HostLost(host, f"its agent (pid {agent.pid}) {self._ended[agent]}{agent.last_words()}")
+            if not ended and (suspect.report_at <= now or closing):
+                return HostLost(host, suspect.reason)
+        if self._controller in self._ended and not self._suspects:
+            words = self._ended[self._controller] + self._controller.last_words()
+            return ControllerDied(f"(pid {self._controller.pid}) {words}")
+        return None
+
+    def _end_run(self) -> None:
+        """Sends the agents home; the controller stays until `stop`, so that the client can read what happened."""
+        self._over = True
+        self._suspects.clear()
+        if self._agents_lifeline is not None:
+            self._agents_lifeline.cut()
+        self._kill_at = time.monotonic() + _LEAVE_S
+
+    def _cut_lifelines(self) -> None:
+        for lifeline in (self._controller_lifeline, self._agents_lifeline):
+            if lifeline is not None:
+                lifeline.cut()
+
+
+class _Watcher(threading.Thread):
+    def __init__(self, pool: LocalPool, report: Callable[[PoolEvent], None]) -> None:
+        super().__init__(name="elastic-pool-watch", daemon=True)
+        self._pool = pool
+        self._report = report
+        self._wake_read, self._wake_write = os.pipe()
+
+    def run(self) -> None:
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._pool, selectors.EVENT_READ)
+            selector.register(self._wake_read, selectors.EVENT_READ)
+            while True:
+                deadline = self._pool.deadline()
+                timeout = None if deadline is None else max(0.0, deadline - time.monotonic())
+                if any(key.fd == self._wake_read for key, _ in selector.select(timeout)):
+                    return
+                event = self._pool.poll()
+                if event is not None:
+                    self._report(event)
+
+    def stop(self) -> None:
+        os.write(self._wake_write, b"x")
+        self.join()
+        os.close(self._wake_read)
+        os.close(self._wake_write)

@@ -1,0 +1,163 @@
+"""The directory of one local run: everything the run leaves on this machine lies in it, so that one removal cleans up.
+
+    elastic-<8 hex>/        mode 0700, in /dev/shm
+      owner                 who may remove it: the launcher's pid, start time and pid namespace
+      client.sock           the controller listens here for the JAX client
+      secret                random token that agents, controller and client share (mode 0600)
+      uploads/              large host buffers on their way from the client to the controller
+      logs/                 stderr of controller, agents and executors; a link when the user asked to keep them
+
+A launcher that is killed cannot clean up. Its processes do so when they notice; what they miss is swept at the next
+start. Not for: deciding what goes into a run, or starting anything. Linux only.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shutil
+import stat
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from elastic.errors import PoolError, UsageError
+
+DEFAULT_BASE = Path("/dev/shm")
+PREFIX = "elastic-"
+MIN_FREE_BYTES = 64 << 20
+_NAME = re.compile(PREFIX + "[0-9a-f]{8}")
+# A directory without an owner file was either created this instant or its launcher died within the same instant.
+_OWNERLESS_GRACE_S = 60.0
+# Linux: sockaddr_un.sun_path holds 108 bytes, one of them a terminating zero.
+_MAX_SOCKET_PATH = 107
+
+
+@dataclass(frozen=True)
+class RunDirectory:
+    """Where the files of one run are."""
+
+    path: Path
+
+    @property
+    def client_socket(self) -> Path:
+        return self.path / "client.sock"
+
+    @property
+    def secret(self) -> Path:
+        return self.path / "secret"
+
+    @property
+    def uploads(self) -> Path:
+        return self.path / "uploads"
+
+    @property
+    def logs(self) -> Path:
+        return self.path / "logs"
+
+    @property
+    def address(self) -> str:
+        """The address at which a JAX client of this machine reaches the controller."""
+        return f"grpc://unix:{self.client_socket}"
+
+    def remove(self) -> None:
+        """Removes the directory and all in it; fine if someone else does the same at this moment."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+def create(base: Path | None = None, log_dir: Path | None = None) -> RunDirectory:
+    """Makes the directory of a new run that this process owns.
+
+    Args:
+        base: where to make it; /dev/shm by default, since uploads go through it at memory speed.
+        log_dir: a directory that keeps the logs after the run; without it they go with the run.
+
+    Raises:
+        PoolError: ``base`` is missing, read-only or too small.
+        UsageError: ``log_dir`` cannot be made, or the path is too long for a socket.
+    """
+    base = DEFAULT_BASE if base is None else base
+    _check_space(base)
+    path = base / f"{PREFIX}{secrets.token_hex(4)}"
+    directory = RunDirectory(path)
+    if len(os.fsencode(directory.client_socket)) > _MAX_SOCKET_PATH:
+        raise UsageError(f"{directory.client_socket} is too long for a Unix socket; choose a shorter base directory")
+    if log_dir is not None:
+        try:
+            log_dir.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"cannot make the log directory {log_dir}: {error.strerror}; choose another") from error
+    try:
+        path.mkdir(mode=0o700)
+        (path / "owner").write_text(_identity(os.getpid()))
+        descriptor = os.open(directory.secret, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            file.write(secrets.token_hex(32))
+        directory.uploads.mkdir(mode=0o700)
+        if log_dir is None:
+            directory.logs.mkdir(mode=0o700)
+        else:
+            directory.logs.symlink_to(log_dir.resolve(), target_is_directory=True)
+    except OSError as error:
+        directory.remove()
+        raise PoolError(f"cannot write to {base}: {error.strerror}; make it writable for this user") from error
+    return directory
+
+
+def sweep(base: Path | None = None) -> list[Path]:
+    """Removes directories of this user whose launcher is dead; returns which."""
+    base = DEFAULT_BASE if base is None else base
+    removed = []
+    for path in base.glob(f"{PREFIX}*"):
+        try:
+            status = path.lstat()
+            if not (_NAME.fullmatch(path.name) and stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid()):
+                continue
+            owner = (path / "owner").read_text() if (path / "owner").exists() else ""
+        except OSError:
+            continue
+        if _is_dead(owner) if owner else time.time() - status.st_mtime > _OWNERLESS_GRACE_S:
+            RunDirectory(path).remove()
+            removed.append(path)
+    return removed
+
+
+def _check_space(base: Path) -> None:
+    remedy = "in a container, start it with `docker run --shm-size=1g`" if base == DEFAULT_BASE else "choose another"
+    if not base.is_dir():
+        raise PoolError(f"{base} does not exist, and a local pool keeps its shared memory there; {remedy}")
+    status = os.statvfs(base)
+    free = status.f_bavail * status.f_frsize
+    if free < MIN_FREE_BYTES:
+        raise PoolError(
+            f"{base} has {free >> 20} MiB free, and a local pool needs at least {MIN_FREE_BYTES >> 20} MiB of shared "
+            f"memory; {remedy}"
+        )
+
+
+def _identity(pid: int) -> str:
+    """What tells this process from a later one with the same pid, and from one of another container."""
+    return f"{pid} {_start_time(pid)} {os.readlink('/proc/self/ns/pid')}\n"
+
+
+def _start_time(pid: int) -> str:
+    """The process's start in clock ticks since boot: field 22 of /proc/PID/stat (proc(5)); empty if it is gone."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return ""
+    # The second field is the program's name in parentheses and may itself hold spaces and parentheses.
+    fields = text.rpartition(")")[2].split()
+    state, start = fields[0], fields[19]
+    return "" if state in "ZX" else start
+
+
+def _is_dead(owner: str) -> bool:
+    pid, _, rest = owner.strip().partition(" ")
+    start, _, namespace = rest.partition(" ")
+    if not pid.isdigit() or not start:
+        return True
+    if namespace != os.readlink("/proc/self/ns/pid"):
+        return False  # Another container that shares this /dev/shm: its pids mean nothing here.
+    return _start_time(int(pid)) != start

@@ -1,0 +1,288 @@
+import json
+import os
+import select
+import signal
+import socket
+import stat
+import threading
+import time
+
+import pytest
+
+from elastic.errors import HostLostError, PoolError, UsageError
+from elastic.local_pool import ControllerDied, HostLost, StartInterrupted
+from tests.elastic.fake_pool import FAULTS, FakePool
+from tests.elastic.processes import wait_gone
+
+
+@pytest.fixture
+def base(short_directory):
+    return short_directory
+
+
+@pytest.fixture
+def fault(monkeypatch):
+    return lambda **faults: monkeypatch.setenv(FAULTS, json.dumps(faults))
+
+
+def _note(pool, name):
+    return json.loads((pool.directory.path / f"{name}.json").read_text())
+
+
+def _pids(pool):
+    return {path.stem: json.loads(path.read_text())["pid"] for path in pool.directory.path.glob("*.json")}
+
+
+def _next_event(pool, timeout_s=20.0):
+    """Waits as the contract says: for the descriptor or the deadline."""
+    give_up = time.monotonic() + timeout_s
+    while time.monotonic() < give_up:
+        until = min(give_up, pool.deadline() or give_up)
+        select.select([pool], [], [], max(0.0, until - time.monotonic()))
+        if event := pool.poll():
+            return event
+    raise AssertionError("nothing happened to the pool")
+
+
+def test_a_pool_comes_up_and_leaves_nothing(base):
+    with FakePool(hosts=3, devices_per_host=2, base_dir=base) as pool:
+        pids = _pids(pool)
+        assert sorted(pids) == ["controller", "h0", "h1", "h2"]
+        assert pool.address == f"grpc://unix:{pool.directory.path}/client.sock"
+        assert pool.poll() is None
+    wait_gone(pids.values(), 0)
+    assert not list(base.iterdir())
+    pool.stop()
+
+
+def test_command_lines_are_the_contract(base):
+    with FakePool(hosts=2, devices_per_host=4, base_dir=base) as pool:
+        path = str(pool.directory.path)
+        agent = _note(pool, "h1")["argv"][2:]
+        assert agent == ["--id", "h1", "--devices", "4", "--listen", "127.0.0.1:0", "--run-dir", path]
+        controller = _note(pool, "controller")["argv"][2:]
+        assert controller[:4] == ["--run-dir", path, "--virtual-devices", "8"]
+        assert controller[4::2] == ["--host", "--host"]
+        assert [host.split("=127.0.0.1:")[0] for host in controller[5::2]] == ["h0", "h1"]
+        secret = pool.directory.secret.read_text()
+        assert not any(secret in argument for argument in (*agent, *controller))
+
+
+def test_children_have_sessions_of_their_own_and_a_clean_environment(base, monkeypatch):
+    monkeypatch.setenv("JAX_PLATFORMS", "elastic,cpu")
+    monkeypatch.setenv("ELASTIC_CONTROLLER", "grpc://127.0.0.1:1")
+    monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_use_thunk_runtime=true")
+    with FakePool(hosts=1, base_dir=base) as pool:
+        for name in ("h0", "controller"):
+            note = _note(pool, name)
+            assert note["sid"] == note["pid"] != os.getsid(0)
+            assert not {"JAX_PLATFORMS", "ELASTIC_CONTROLLER"} & set(note["env"])
+            assert note["env"]["XLA_FLAGS"] == "--xla_cpu_use_thunk_runtime=true"
+            assert note["env"]["PYTHONSAFEPATH"] == "1"
+
+
+def test_a_child_that_says_why_it_failed(base, fault):
+    fault(h1="fail")
+    with pytest.raises(PoolError, match="agent of host h1 could not start: the dog ate it; feed the dog") as raised:
+        FakePool(base_dir=base).start()
+    assert "what the log says" in str(raised.value)
+    assert not list(base.iterdir())
+
+
+@pytest.mark.parametrize(("name", "called"), [("h2", "the agent of host h2"), ("controller", "the controller")])
+def test_a_child_that_dies_while_starting(base, fault, name, called):
+    fault(**{name: "die"})
+    with pytest.raises(PoolError, match=f"{called} ended with exit code 3 while the pool started") as raised:
+        FakePool(base_dir=base).start()
+    assert "\n  Traceback: something broke" in str(raised.value)
+    assert not list(base.iterdir())
+
+
+def test_an_old_log_is_not_quoted(base, fault):
+    logs = base / "logs"
+    logs.mkdir()
+    (logs / "h0.log").write_text("yesterday's news\n")
+    fault(h0="die")
+    with pytest.raises(PoolError, match="something broke") as raised:
+        FakePool(log_dir=logs, base_dir=base).start()
+    assert "yesterday" not in str(raised.value)
+    assert "something broke" in (logs / "h0.log").read_text()
+
+
+def test_a_child_that_cannot_be_started(base, monkeypatch):
+    pool = FakePool(base_dir=base)
+    monkeypatch.setattr(pool, "controller_command", lambda addresses, directory: ["/no/such/program"])
+    with pytest.raises(PoolError, match="cannot start the pool"):
+        pool.start()
+    assert not list(base.iterdir())
+
+
+def test_a_start_can_be_interrupted(base, fault):
+    fault(controller="silent")
+    pool = FakePool(base_dir=base)
+    read, write = os.pipe()
+    interrupt = threading.Timer(0.0, os.write, (write, b"x"))
+    interrupt.start()
+    with pytest.raises(StartInterrupted):
+        pool.start(interrupt_fd=read)
+    interrupt.join()
+    assert not list(base.iterdir())
+    assert os.read(read, 1) == b"x"  # Whoever owns the descriptor still learns what it was.
+    os.close(read)
+    os.close(write)
+
+
+def test_wrong_settings_start_nothing(base):
+    with pytest.raises(UsageError, match="0 hosts"):
+        FakePool(hosts=0, base_dir=base).start()
+    with socket.create_server(("127.0.0.1", 0)) as server, pytest.raises(UsageError, match="in use"):
+        FakePool(listen=f"127.0.0.1:{server.getsockname()[1]}", base_dir=base).start()
+    assert not list(base.iterdir())
+
+
+def test_a_pool_starts_once(base):
+    with FakePool(hosts=1, base_dir=base) as pool, pytest.raises(UsageError, match="started already"):
+        pool.start()
+    with pytest.raises(UsageError, match="started already"):
+        pool.start()
+    with pytest.raises(PoolError, match="not running"):
+        _ = pool.address
+
+
+def test_who_does_not_leave_is_killed(base, fault):
+    fault(h0="stubborn", controller="stubborn")
+    pool = FakePool(hosts=2, base_dir=base).start()
+    pids = _pids(pool)
+    began = time.monotonic()
+    pool.stop()
+    assert time.monotonic() - began < 2
+    wait_gone(pids.values(), 0)
+    assert not list(base.iterdir())
+
+
+def test_what_a_child_left_behind_is_killed(base, fault):
+    fault(h0="orphan")
+    pool = FakePool(hosts=1, base_dir=base).start()
+    orphan = int((pool.directory.path / "orphan").read_text())
+    pool.stop()
+    wait_gone([orphan])
+
+
+def test_a_lost_host_is_named_once_and_the_controller_stays(base):
+    with FakePool(hosts=3, base_dir=base) as pool:
+        pids = _pids(pool)
+        os.kill(pids["h1"], signal.SIGKILL)
+        lost = HostLost("h1", f"its agent (pid {pids['h1']}) was killed by SIGKILL")
+        assert _next_event(pool) == lost
+        assert str(lost).startswith("host h1 was lost: its agent")
+        wait_gone([pids["h0"], pids["h2"]])  # They went home, which is no further loss.
+        assert pool.poll() is None
+        os.kill(pids["controller"], 0)
+
+
+def test_a_lost_host_whose_agent_lives_has_the_controllers_reason(base, fault):
+    fault(controller="accuse")
+    with FakePool(hosts=2, base_dir=base) as pool:
+        os.kill(_pids(pool)["controller"], signal.SIGUSR1)
+        event = _next_event(pool)
+        assert str(event) == "host h0 was lost: its executor was killed by SIGSEGV"
+
+
+def test_a_dead_agent_that_the_controller_misses(base, fault):
+    fault(controller="mute")
+    with FakePool(hosts=2, base_dir=base) as pool:
+        os.kill(_pids(pool)["h0"], signal.SIGTERM)
+        event = _next_event(pool)
+        assert isinstance(event, HostLost)
+        assert event.host == "h0"
+        assert "SIGTERM" in event.reason
+
+
+def test_the_last_poll_waits_for_no_explanation(base, fault):
+    fault(controller="mute")
+    with FakePool(hosts=2, base_dir=base) as pool:
+        pid = _pids(pool)["h0"]
+        os.kill(pid, signal.SIGKILL)
+        wait_gone([pid])
+        event = pool.poll(closing=True)
+        assert isinstance(event, HostLost)
+
+
+def test_a_dead_controller_sends_the_agents_home(base):
+    with FakePool(hosts=2, base_dir=base) as pool:
+        pids = _pids(pool)
+        os.kill(pids["controller"], signal.SIGKILL)
+        assert _next_event(pool) == ControllerDied(f"(pid {pids['controller']}) was killed by SIGKILL")
+        wait_gone(pids.values())
+
+
+def test_agents_that_do_not_go_home_are_killed(base, fault):
+    fault(h0="stubborn")
+    with FakePool(hosts=2, base_dir=base) as pool:
+        pids = _pids(pool)
+        os.kill(pids["controller"], signal.SIGKILL)
+        assert isinstance(_next_event(pool), ControllerDied)
+        assert pool.deadline() is not None
+        select.select([], [], [], max(0.0, pool.deadline() - time.monotonic()))
+        assert pool.poll() is None
+        wait_gone([pids["h0"]])
+
+
+def test_watching_in_a_thread(base):
+    events, happened = [], threading.Event()
+
+    def report(event):
+        events.append(event)
+        happened.set()
+
+    with FakePool(hosts=2, base_dir=base) as pool:
+        pool.watch(report)
+        os.kill(_pids(pool)["h1"], signal.SIGKILL)
+        assert happened.wait(20)
+    assert [event.host for event in events] == ["h1"]
+
+
+def test_a_host_that_the_controller_loses_while_starting(base, fault):
+    fault(controller="hasty")
+    with pytest.raises(HostLostError, match="host h0 was lost: its executor was killed by SIGSEGV") as raised:
+        FakePool(hosts=2, base_dir=base).start()
+    assert raised.value.host == "h0"
+
+
+def test_the_client_environment(base, monkeypatch):
+    for name in ("JAX_PLATFORMS", "TF_CPP_MIN_LOG_LEVEL"):
+        monkeypatch.delenv(name, raising=False)
+    with FakePool(hosts=1, base_dir=base) as pool:
+        path = pool.directory.path
+        assert pool.environment == {
+            "JAX_PLATFORMS": "elastic,cpu",
+            "ELASTIC_CONTROLLER": pool.address,
+            "ELASTIC_TOKEN_FILE": f"{path}/secret",
+            "JAX_BACKEND_TARGET": pool.address,
+            "IFRT_PROXY_USE_INSECURE_GRPC_CREDENTIALS": "true",
+            "IFRT_PROXY_GRPC_LARGE_TRANSFER_OPTIMIZATION_DIRECTORY": f"{path}/uploads",
+            "IFRT_PROXY_GRPC_LARGE_TRANSFER_OPTIMIZATION_THRESHOLD_BYTES": "65536",
+            "TF_CPP_MIN_LOG_LEVEL": "3",
+        }
+        assert stat.S_IMODE(path.stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("", "elastic,cpu"),
+        ("cpu", "elastic,cpu"),
+        ("cuda,cpu", "elastic,cpu"),
+        ("elastic", "elastic"),
+        ("proxy", "proxy"),
+        ("proxy,cpu", "proxy,cpu"),
+    ],
+)
+def test_platforms_that_lead_to_a_pool_are_kept(base, monkeypatch, before, after):
+    monkeypatch.setenv("JAX_PLATFORMS", before)
+    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "0")
+    monkeypatch.setenv("JAX_BACKEND_TARGET", "grpc://elsewhere:1")
+    with FakePool(hosts=1, base_dir=base) as pool:
+        assert pool.environment["JAX_PLATFORMS"] == after
+        assert pool.environment["TF_CPP_MIN_LOG_LEVEL"] == "0"
+        assert pool.environment["JAX_BACKEND_TARGET"] == pool.address

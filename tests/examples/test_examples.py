@@ -1,0 +1,86 @@
+"""The examples on plain JAX: they learn, and two runs end in the same bits."""
+
+import gzip
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def start(script: str, *args: str, devices: int = 8) -> subprocess.Popen[str]:
+    env = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
+    env |= {"JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": str(devices)}
+    # The size of XLA's thread pools. With fewer threads than devices in one process, collectives can wait for each
+    # other forever, because each one that waits keeps a thread.
+    env["NPROC"] = "16"
+    return subprocess.Popen(
+        [sys.executable, EXAMPLES / script, *args],
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def outputs(*processes: subprocess.Popen[str]) -> list[str]:
+    """What the scripts print, once all have ended well."""
+    try:
+        results = [process.communicate(timeout=120) for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+    for process, (out, err) in zip(processes, results, strict=True):
+        assert process.returncode == 0, f"{process.args} ended with {process.returncode}:\n{out}\n{err}"
+    return [out for out, _ in results]
+
+
+def last_number(pattern: str, text: str) -> float:
+    return float(re.findall(pattern + r"\s*([\d.]+)", text)[-1])
+
+
+def digest(text: str) -> str:
+    return re.findall(r"^digest: ([0-9a-f]{64})$", text, re.MULTILINE)[0]
+
+
+def test_digits_learns_and_repeats_itself_on_8_devices() -> None:
+    first, second = outputs(start("digits.py", "--digest"), start("digits.py", "--digest"))
+    assert last_number("test accuracy:", first) >= 97
+    assert digest(first) == digest(second)
+
+
+def test_digits_reaches_the_same_accuracy_on_1_device_and_another_seed_gives_other_parameters() -> None:
+    one, other = outputs(start("digits.py", devices=1), start("digits.py", "--seed", "1", "--digest"))
+    assert last_number("test accuracy:", one) >= 97
+    assert last_number("test accuracy:", other) >= 97
+    again = outputs(start("digits.py", "--epochs", "1", "--digest"))[0]
+    assert digest(again) != digest(other)
+
+
+def test_transformer_learns_and_repeats_itself_on_8_devices() -> None:
+    args = ("--steps", "24", "--every", "8", "--digest")
+    first, second = outputs(start("transformer.py", *args), start("transformer.py", *args))
+    losses = [float(loss) for loss in re.findall(r"loss (\S+)", first)]
+    assert len(losses) == 4
+    assert all(0 < loss < 6 for loss in losses)
+    assert losses[-1] < losses[0] - 0.5
+    assert digest(first) == digest(second)
+
+
+def test_digits_are_written_as_the_files_of_mnist_and_never_replace_others(tmp_path: Path) -> None:
+    out = outputs(start("digits_as_mnist.py", str(tmp_path), "--copies", "2"))[0]
+    assert "2816x28x28" in out
+    images = gzip.decompress((tmp_path / "train-images-idx3-ubyte.gz").read_bytes())
+    labels = gzip.decompress((tmp_path / "train-labels-idx1-ubyte.gz").read_bytes())
+    assert [int.from_bytes(images[at : at + 4]) for at in (0, 4, 8, 12)] == [0x803, 2816, 28, 28]
+    assert len(images) == 16 + 2816 * 28 * 28
+    assert [int.from_bytes(labels[at : at + 4]) for at in (0, 4)] == [0x801, 2816]
+    assert set(labels[8:]) == set(range(10))
+
+    with pytest.raises(AssertionError, match="--force"):
+        outputs(start("digits_as_mnist.py", str(tmp_path)))
