@@ -98,13 +98,13 @@ def greet(address: str, timeout_s: float = _ANSWER_S) -> socket.socket:
         except OSError:
             connection.close()
             raise
-    except TimeoutError as error:
+    except TimeoutError:
         problem = f"the controller at {address} does not answer (waited {timeout_s:g} s)"
-        raise PoolError(f"{problem}; it may be stopped or overloaded: look at its log, or start it again") from error
+        raise PoolError(f"{problem}; it may be stopped or overloaded: look at its log, or start it again") from None
     except OSError as error:
         problem = f"no controller listens at {address} ({error.strerror or error})"
         remedy = f"start one and set {variables.CONTROLLER} to its address, or use `elastic run SCRIPT`"
-        raise PoolError(f"{problem}; {remedy}") from error
+        raise PoolError(f"{problem}; {remedy}") from None
     if header[3:4] != bytes([_SETTINGS]):
         connection.close()
         raise PoolError(f"what listens at {address} is no controller; check {variables.CONTROLLER}")
@@ -192,8 +192,9 @@ def _look_out(address: str, connection: socket.socket) -> None:
         connection.close()
         try:
             connection = greet(address)  # A server may close an idle connection and still be well.
-        except PoolError as error:
-            print(f"elastic: error: the connection to the pool is lost: {error}", file=sys.stderr, flush=True)
+        except PoolError:
+            text = f"the controller at {address} is gone, and all that this program had on its pool; start both again"
+            print(f"elastic: error: {text}", file=sys.stderr, flush=True)
             return
         if time.monotonic() - since < 1:
             return  # It does not want to be looked at.

@@ -32,6 +32,7 @@ _NAME = re.compile(PREFIX + "[0-9a-f]{8}")
 _OWNERLESS_GRACE_S = 60.0
 # Linux: sockaddr_un.sun_path holds 108 bytes, one of them a terminating zero.
 _MAX_SOCKET_PATH = 107
+_PF_EXITING = 0x4  # include/linux/sched.h
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,11 @@ class RunDirectory:
     def remove(self) -> None:
         """Removes the directory and all in it; fine if someone else does the same at this moment."""
         shutil.rmtree(self.path, ignore_errors=True)
+
+    def remove_if_orphaned(self) -> None:
+        """Removes the directory unless its launcher lives and will do so itself; for the launcher's children."""
+        if _is_dead(_read_owner(self.path)):
+            self.remove()
 
 
 def create(base: Path | None = None, log_dir: Path | None = None) -> RunDirectory:
@@ -114,9 +120,9 @@ def sweep(base: Path | None = None) -> list[Path]:
             status = path.lstat()
             if not (_NAME.fullmatch(path.name) and stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid()):
                 continue
-            owner = (path / "owner").read_text() if (path / "owner").exists() else ""
         except OSError:
             continue
+        owner = _read_owner(path)
         if _is_dead(owner) if owner else time.time() - status.st_mtime > _OWNERLESS_GRACE_S:
             RunDirectory(path).remove()
             removed.append(path)
@@ -141,16 +147,26 @@ def _identity(pid: int) -> str:
     return f"{pid} {_start_time(pid)} {os.readlink('/proc/self/ns/pid')}\n"
 
 
+def _read_owner(path: Path) -> str:
+    try:
+        return (path / "owner").read_text()
+    except OSError:
+        return ""
+
+
 def _start_time(pid: int) -> str:
-    """The process's start in clock ticks since boot: field 22 of /proc/PID/stat (proc(5)); empty if it is gone."""
+    """The process's start in clock ticks since boot: field 22 of /proc/PID/stat (proc(5)); empty if it has ended.
+
+    A process that is ending has closed its files, which its children notice, before it is a zombie.
+    """
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return ""
     # The second field is the program's name in parentheses and may itself hold spaces and parentheses.
     fields = text.rpartition(")")[2].split()
-    state, start = fields[0], fields[19]
-    return "" if state in "ZX" else start
+    state, flags, start = fields[0], int(fields[6]), fields[19]
+    return "" if state in "ZX" or flags & _PF_EXITING else start
 
 
 def _is_dead(owner: str) -> bool:

@@ -78,7 +78,7 @@ class Template:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "elastic.executor.template", str(theirs.fileno()), self._host],
                 stdin=subprocess.DEVNULL,
-                stdout=log,
+                stdout=subprocess.DEVNULL,  # Gloo's chatter; a program's own prints happen in the client.
                 stderr=log,
                 env=self._environment,
                 pass_fds=[theirs.fileno()],

@@ -13,6 +13,7 @@ from typing import Any
 import jax
 from jax._src import distributed, xla_bridge
 from jaxlib import _jax
+from jaxlib.cpu import _lapack
 
 _FOREVER_S = 7 * 24 * 3600
 """The controller notices failures in milliseconds and kills the whole world; XLA's own detector must not interfere."""
@@ -103,6 +104,8 @@ def join(spec: WorldSpec, host: str) -> Member:
 
 def _prepare_cpu(devices: int, host: str) -> None:
     """CPU devices in any number, joined by gloo even where one process has them all: other collectives, other bits."""
+    # What a client does as it lowers a program that calls LAPACK; here programs come lowered.
+    _lapack.initialize()
     jax.config.update("jax_num_cpu_devices", devices)
     collectives = _jax.make_gloo_tcp_collectives(distributed.global_state.client, hostname=host)
     xla_bridge.register_backend_factory(

@@ -124,9 +124,7 @@ def test_a_lost_controller_is_told_once(path, capsys):
     out, err = capsys.readouterr()
     assert out == ""
     assert err.count("\n") == 1
-    assert err.startswith(
-        f"elastic: error: the connection to the pool is lost: no controller listens at {server.address}"
-    )
+    assert err.startswith(f"elastic: error: the controller at {server.address} is gone")
 
 
 def test_a_controller_that_only_closes_idle_connections_is_not_lost(path, capsys):

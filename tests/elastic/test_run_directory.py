@@ -2,6 +2,7 @@ import os
 import stat
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -63,6 +64,35 @@ def test_sweep_removes_a_dead_launcher(base):
     _set_owner(directory, owner.replace(str(os.getpid()), str(_finished_pid()), 1))
     assert run_directory.sweep(base) == [directory.path]
     assert not directory.path.exists()
+
+
+def test_children_remove_it_only_without_a_launcher(base):
+    directory = run_directory.create(base)
+    directory.remove_if_orphaned()
+    assert directory.secret.exists()
+    owner = (directory.path / "owner").read_text()
+    _set_owner(directory, owner.replace(str(os.getpid()), str(_finished_pid()), 1))
+    directory.remove_if_orphaned()
+    assert not directory.path.exists()
+    directory.remove_if_orphaned()
+
+
+def test_a_launcher_is_dead_once_its_pipes_are_closed(base):
+    code = """
+import pathlib, sys
+from elastic import run_directory
+print(run_directory.create(pathlib.Path(sys.argv[1])).path, flush=True)
+sys.stdin.read()
+"""
+    launcher = subprocess.Popen(
+        [sys.executable, "-c", code, str(base)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    directory = run_directory.RunDirectory(Path(launcher.stdout.readline().rstrip("\n")))
+    launcher.kill()
+    assert launcher.stdout.read() == ""  # End of file, and it has not been waited for.
+    directory.remove_if_orphaned()
+    assert not directory.path.exists()
+    launcher.communicate()
 
 
 def test_sweep_is_not_fooled_by_a_recycled_pid(base):
