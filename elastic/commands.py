@@ -49,3 +49,5 @@ class Command(IntEnum):
     """[_, request, program]: its optimized HLO as text."""
     COST = 14
     """[_, request, program]: XLA's cost analysis as a map."""
+    PING = 15
+    """[_, request]: answer at once; shows that the executor lives."""

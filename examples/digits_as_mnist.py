@@ -33,7 +33,7 @@ def write_idx(path: Path, array: np.ndarray) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("directory", type=Path, nargs="?", default="/tmp/jax_example_data", help="(%(default)s)")
-    parser.add_argument("--copies", type=int, default=10, choices=range(1, 26), metavar="1..25", help="(%(default)s)")
+    parser.add_argument("--copies", type=int, default=5, choices=range(1, 26), metavar="1..25", help="(%(default)s)")
     parser.add_argument("--force", action="store_true", help="replace files that are there, real MNIST perhaps")
     args = parser.parse_args()
 

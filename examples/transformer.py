@@ -1,7 +1,7 @@
 """A small decoder-only transformer that learns Python's own source code, character by character. Plain JAX.
 
-Fully sharded over a 2-D mesh made from all devices: weights, Adam's moments and the batch are split over "fsdp", heads
-and hidden units over "tensor" too. Names end in shapes: B batch, T positions, V characters, D width, L layers,
+Fully sharded over a 2-D mesh made from all devices: matrices, their Adam moments and the batch are split over "fsdp",
+heads and hidden units over "tensor" too (only the tiny vectors of the norms are whole everywhere). Names end in shapes: B batch, T positions, V characters, D width, L layers,
 N heads, K width of a head, F hidden units of the MLP.
 """
 
@@ -23,15 +23,15 @@ from jax.sharding import PartitionSpec as P
 
 B, T, V, D, L, N, K, F = 24, 64, 96, 96, 2, 4, 24, 384
 SHAPES_AND_SPECS = {
-    "embed_VxD": ((V, D), P("tensor", "fsdp")),
+    "embed_VxD": ((V, D), P(None, "fsdp")),
     "position_TxD": ((T, D), P(None, "fsdp")),
-    "norm_LxD": ((L, D), P(None, "fsdp")),
+    "norm_LxD": ((L, D), P()),
     "qkv_LxDx3xNxK": ((L, D, 3, N, K), P(None, "fsdp", None, "tensor", None)),
     "out_LxNxKxD": ((L, N, K, D), P(None, "tensor", None, "fsdp")),
-    "mlp_norm_LxD": ((L, D), P(None, "fsdp")),
+    "mlp_norm_LxD": ((L, D), P()),
     "up_LxDxF": ((L, D, F), P(None, "fsdp", "tensor")),
     "down_LxFxD": ((L, F, D), P(None, "tensor", "fsdp")),
-    "last_norm_D": ((D,), P("fsdp")),
+    "last_norm_D": ((D,), P()),
 }
 
 
@@ -63,7 +63,8 @@ def dropout(key, x, rate):
 
 def predict(params, in_BxT, key, rate):
     """Logits of the next character at every position."""
-    x_BxTxD = params["embed_VxD"][in_BxT] + params["position_TxD"]
+    embed_VxD = jax.lax.with_sharding_constraint(params["embed_VxD"], P())  # gathered once for both of its uses
+    x_BxTxD = embed_VxD[in_BxT] + params["position_TxD"]
     may_see_TxT = jnp.tril(jnp.ones((T, T), bool))
 
     def layer(x_BxTxD, weights_and_key):
@@ -80,7 +81,7 @@ def predict(params, in_BxT, key, rate):
 
     layers = {name: param for name, param in params.items() if "_L" in name}
     x_BxTxD, _ = jax.lax.scan(layer, x_BxTxD, (layers, jax.random.split(key, L)))
-    return norm(x_BxTxD, params["last_norm_D"]) @ params["embed_VxD"].T
+    return norm(x_BxTxD, params["last_norm_D"]) @ embed_VxD.T
 
 
 def loss_fn(params, text_BxT1, key, rate):

@@ -6,11 +6,11 @@ import argparse
 import asyncio
 import json
 import os
-import shutil
 import sys
 from pathlib import Path
 
 from elastic.agent.agent import HostSettings, read_secret, serve
+from elastic.run_directory import RunDirectory
 
 
 def main() -> int:
@@ -38,8 +38,8 @@ def main() -> int:
     except (OSError, ValueError) as error:
         print(json.dumps({"failed": f"host {arguments.id} cannot start: {error}"}), flush=True)
         return 1
-    # The launcher is gone, however it went: leave nothing of the run behind.
-    shutil.rmtree(run_dir, ignore_errors=True)
+    # If the launcher is gone, however it went, nobody else removes what it made.
+    RunDirectory(run_dir).remove_if_orphaned()
     return 0
 
 

@@ -76,7 +76,12 @@ class Template:
         with self._log.open("ab") as log, theirs:
             self._log_start = log.tell()
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "elastic.executor.template", str(theirs.fileno()), self._host],
+                [
+                    sys.executable,
+                    "-m",
+                    "elastic.executor.template",
+                    *(str(theirs.fileno()), self._host, str(os.getpid())),
+                ],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,  # Gloo's chatter; a program's own prints happen in the client.
                 stderr=log,

@@ -114,14 +114,14 @@ class _Console:
 
     def starting(self, pool: LocalPool) -> None:
         if not self._quiet:
-            console.progress(f"starting {pool.hosts} hosts x {pool.devices_per_host} devices ...")
+            console.progress(f"starting {_size(pool)} ...")
 
     def started(self, pool: LocalPool, seconds: float) -> None:
         if self._quiet:
             return
         console.clear_progress()
         if self._verbose or console.is_terminal():
-            console.note(f"{pool.hosts} hosts x {pool.devices_per_host} devices up in {seconds:.1f} s")
+            console.note(f"{_size(pool)} up in {seconds:.1f} s")
         if self._verbose:
             console.note(f"controller at {pool.address}, logs in {pool.directory.logs.resolve()}")
 
@@ -131,6 +131,12 @@ class _Console:
 
     def lost(self, text: str) -> None:
         console.error(text if self._keeps_logs else f"{text} (--log-dir DIR keeps the logs of its processes)")
+
+
+def _size(pool: LocalPool) -> str:
+    hosts = "host" if pool.hosts == 1 else "hosts"
+    devices = "device" if pool.devices_per_host == 1 else "devices"
+    return f"{pool.hosts} {hosts} x {pool.devices_per_host} {devices}"
 
 
 def _number(text: str) -> int:

@@ -8,7 +8,6 @@ import contextlib
 import itertools
 import json
 import os
-import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from elastic.controller.session import Session
 from elastic.controller.world import World
 from elastic.errors import HostLostError, PoolError, UsageError
 from elastic.front import GrpcServer
+from elastic.run_directory import RunDirectory
 
 
 def main() -> int:
@@ -37,8 +37,8 @@ def main() -> int:
     except (PoolError, UsageError) as error:
         _tell({"failed": str(error)})
         return 1
-    # The launcher is gone, however it went: leave nothing of the run behind.
-    shutil.rmtree(run_dir, ignore_errors=True)
+    # If the launcher is gone, however it went, nobody else removes what it made.
+    RunDirectory(run_dir).remove_if_orphaned()
     return 0
 
 

@@ -371,6 +371,9 @@ def execute(
                 f"argument {position} is on virtual devices {list(argument.devices)}, the program on {list(devices)}",
             )
     kept = list(request.execute_options.non_donatable_input_indices)
+    donated = [index for index in program.donated if index not in kept]
+    if donated:
+        _check_donations(arguments, donated)
     if handles and len(handles) != len(program.results):
         raise StatusError(
             Code.INVALID_ARGUMENT, f"{len(handles)} handles for the {len(program.results)} results of a program"
@@ -399,10 +402,20 @@ def execute(
         devices,
         wire.frame([Command.EXECUTE, program.number, [a.number for a in arguments], numbers, kept, status]),
     )
-    for index in program.donated:
-        if index not in kept:
-            arguments[index].delete()
+    for index in donated:
+        arguments[index].delete()
     return response
+
+
+def _check_donations(arguments: Sequence[Array], donated: Sequence[int]) -> None:
+    for index in donated:
+        for position, argument in enumerate(arguments):
+            if position != index and not set(argument.lifetimes).isdisjoint(arguments[index].lifetimes):
+                raise StatusError(
+                    Code.INVALID_ARGUMENT,
+                    "Attempt to use a buffer that was previously donated in the same call to Execute() (flattened "
+                    f"argument {position}, first use: {index}). Toy example for this bug: `f(donate(a), a)`.",
+                )
 
 
 def cost_analysis(session: Session, request: pb.LoadedExecutableCostAnalysisRequest, respond: Respond) -> Any:

@@ -78,7 +78,7 @@ class _SessionCall:
         self._session = service.open(call)
         self._stream = RequestStream(self._session, self._write)
 
-    def message(self, data: bytes | memoryview) -> None:
+    def message(self, data: bytes) -> None:
         self._stream.receive(data)
 
     def half_closed(self) -> None:
@@ -107,8 +107,8 @@ class _Unary:
         self._call = call
         self._data = b""
 
-    def message(self, data: bytes | memoryview) -> None:
-        self._data = bytes(data)
+    def message(self, data: bytes) -> None:
+        self._data = data
 
     def half_closed(self) -> None:
         try:
@@ -149,8 +149,8 @@ class _Store:
         self._size = metadata.buffer_size
         self._data = bytearray()
 
-    def message(self, data: bytes | memoryview) -> None:
-        self._data += pb.GrpcHostBufferStoreRequest.FromString(bytes(data)).data
+    def message(self, data: bytes) -> None:
+        self._data += pb.GrpcHostBufferStoreRequest.FromString(data).data
 
     def half_closed(self) -> None:
         if len(self._data) != self._size:
@@ -177,10 +177,10 @@ class _Lookup(_Unary):
     request = pb.GrpcHostBufferLookupRequest
 
     def answer(self, request: pb.GrpcHostBufferLookupRequest) -> None:
-        data = self._service.session(request.session_id).buffers.get(request.handle).read()
+        data = memoryview(self._service.session(request.session_id).buffers.get(request.handle).read())
         for start in range(0, max(len(data), 1), _CHUNK):
-            chunk = bytes(data[start : start + _CHUNK])
-            self._call.write(pb.GrpcHostBufferLookupResponse(data=chunk).SerializeToString())
+            chunk = data[start : start + _CHUNK]
+            self._call.write(_bytes_field(1, len(chunk)), chunk)
 
 
 class _Delete(_Unary):
@@ -189,6 +189,16 @@ class _Delete(_Unary):
     def answer(self, request: pb.GrpcHostBufferDeleteRequest) -> None:
         self._service.session(request.session_id).buffers.delete(request.handle)
         self._call.write(b"")
+
+
+def _bytes_field(number: int, size: int) -> bytes:
+    """What stands before the bytes of a message's only field, so that they need not be copied into a message."""
+    prefix = bytearray([number << 3 | 2])
+    while size > 0x7F:
+        prefix.append(size & 0x7F | 0x80)
+        size >>= 7
+    prefix.append(size)
+    return bytes(prefix)
 
 
 _CALLS: dict[str, Callable[[ProxyService, Call], CallHandler]] = {

@@ -29,9 +29,9 @@ class RequestStream:
         self._closed = False
         session.buffers.on_arrival = self._go_on
 
-    def receive(self, data: bytes | memoryview) -> None:
+    def receive(self, data: bytes) -> None:
         """Takes one request; it waits for those before it, and for bytes that it names and that are still to come."""
-        request = pb.IfrtRequest.FromString(bytes(data))
+        request = pb.IfrtRequest.FromString(data)
         if self._queue or not self._complete(request):
             self._queue.append(request)
         else:

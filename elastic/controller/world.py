@@ -178,9 +178,28 @@ class World:
         if gather is None:
             return
         gather.add(StatusError(code, result) if code else None, result, payload)
-        if not gather.missing:
-            del self._waiting[request]
-            gather.finish()
+        if gather.missing:
+            return
+        if gather.error is not None:
+            self._confirm(request, gather)
+            return
+        del self._waiting[request]
+        gather.finish()
+
+    def _confirm(self, request: int, gather: _Gather) -> None:
+        """Lets an error reach the client only when every member has shown that it lives.
+
+        When a host dies its neighbours' collectives fail, and their errors may come before the news of the death itself.
+        """
+
+        def confirmed(error: StatusError | None, *_: Any) -> None:
+            if error is None and self._waiting.pop(request, None) is not None:
+                gather.finish()
+
+        ping = next(self._requests)
+        self._waiting[ping] = _Gather(len(self._members), confirmed)
+        for member in self._members:
+            member.link.send(wire.frame([Command.PING, ping]))
 
     async def _call(self, member: _Member, command: Callable[[int], list[Any]]) -> Any:
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
@@ -206,7 +225,7 @@ class World:
         status = _status(self.failure)
         waiting, self._waiting = self._waiting, {}
         for gather in waiting.values():
-            gather.add(status, None, b"")
+            gather.error = status
             gather.finish()
         self._failed(self.failure)
 
@@ -239,23 +258,23 @@ _EXPLANATION_S = 0.3
 class _Gather:
     """The answers of several hosts to one request."""
 
-    __slots__ = ("_answer", "_error", "_result", "missing")
+    __slots__ = ("_answer", "_result", "error", "missing")
 
     def __init__(self, missing: int, answer: Answer) -> None:
         self.missing = missing
         self._answer = answer
-        self._error: StatusError | None = None
+        self.error: StatusError | None = None
         self._result: tuple[Any, wire.Bytes] | None = None
 
     def add(self, error: StatusError | None, result: Any, payload: wire.Bytes) -> None:
         self.missing -= 1
         if error is not None:
-            self._error = self._error or error
+            self.error = self.error or error
         elif self._result is None:
             self._result = (result, payload)
 
     def finish(self) -> None:
-        self._answer(self._error, *(self._result or (None, b"")))
+        self._answer(self.error, *(self._result or (None, b"")))
 
 
 def _status(failure: HostLostError) -> StatusError:

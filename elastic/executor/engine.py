@@ -58,6 +58,7 @@ class Engine:
             Command.UNLOAD: self._unload,
             Command.TEXT: self._text,
             Command.COST: self._cost,
+            Command.PING: self._ping,
         }
 
     def run(self) -> None:
@@ -232,6 +233,9 @@ class Engine:
             return None, b""
 
         self._readers.submit(self._answer, request, wait)
+
+    def _ping(self, _: memoryview, request: int) -> None:
+        self._channel.send([request, 0, None])
 
 
 def strided(data: memoryview, dtype: str, shape: Sequence[int], strides: Sequence[int]) -> np.ndarray:

@@ -4,8 +4,8 @@ A fork costs milliseconds where a fresh Python with JAX costs a second or more, 
 imported. Forking is safe because the template never starts a thread or a device client: OpenBLAS is kept to one thread,
 and jaxlib starts its own only with a client.
 
-Run by the agent as `python -m elastic.executor.template FD HOST`, where FD is its end of a SOCK_SEQPACKET pair. Messages
-are JSON: from the agent {"fork": true} and {"kill": PID}, to it {"imported": true}, {"ready": PID, "address": ...} and
+Run by the agent as `python -m elastic.executor.template FD HOST PID`, where FD is its end of a SOCK_SEQPACKET pair and PID
+the agent's. Messages are JSON: from the agent {"fork": true} and {"kill": PID}, to it {"imported": true}, {"ready": PID, "address": ...} and
 {"exited": PID, "status": wait status}. When the agent dies, the kernel kills the template, and with it its executors.
 """
 
@@ -20,11 +20,11 @@ import sys
 import traceback
 from typing import Any
 
-from elastic.parent_death import die_with_parent
+from elastic.signals import die_with_parent
 
 
 def main() -> None:
-    die_with_parent()
+    die_with_parent(signal.SIGKILL, int(sys.argv[3]))
     control = socket.socket(fileno=int(sys.argv[1]))
     host = sys.argv[2]
     secret = _read_secret()
@@ -55,8 +55,10 @@ def main() -> None:
                 return
             message = json.loads(data)
             if "fork" in message:
+                template = os.getpid()
                 pid = os.fork()
                 if pid == 0:
+                    die_with_parent(signal.SIGKILL, template)
                     _become_executor(control, host, secret, [wake_reader, wake_writer])
                 children.add(pid)
             elif message["kill"] in children:
@@ -68,7 +70,6 @@ def _become_executor(control: socket.socket, host: str, secret: bytes, unused: l
     try:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        die_with_parent()
         for sock in unused:
             sock.close()
         from elastic.executor.process import Executor

@@ -15,9 +15,9 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 def start(script: str, *args: str, devices: int = 8) -> subprocess.Popen[str]:
     env = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
     env |= {"JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": str(devices)}
-    # The size of XLA's thread pools. With fewer threads than devices in one process, collectives can wait for each
-    # other forever, because each one that waits keeps a thread.
-    env["NPROC"] = "16"
+    # The size of XLA's thread pools. With fewer than two threads for each device of a process, jaxlib 0.10 can hang for
+    # ever in collectives that follow larger matrix products.
+    env["NPROC"] = str(2 * devices + 2)
     return subprocess.Popen(
         [sys.executable, EXAMPLES / script, *args],
         env=env,
@@ -48,18 +48,13 @@ def digest(text: str) -> str:
     return re.findall(r"^digest: ([0-9a-f]{64})$", text, re.MULTILINE)[0]
 
 
-def test_digits_learns_and_repeats_itself_on_8_devices() -> None:
-    first, second = outputs(start("digits.py", "--digest"), start("digits.py", "--digest"))
+def test_digits_learns_on_8_devices_and_on_1_and_repeats_itself() -> None:
+    first, second, one = outputs(
+        start("digits.py", "--digest"), start("digits.py", "--digest"), start("digits.py", devices=1)
+    )
     assert last_number("test accuracy:", first) >= 97
-    assert digest(first) == digest(second)
-
-
-def test_digits_reaches_the_same_accuracy_on_1_device_and_another_seed_gives_other_parameters() -> None:
-    one, other = outputs(start("digits.py", devices=1), start("digits.py", "--seed", "1", "--digest"))
     assert last_number("test accuracy:", one) >= 97
-    assert last_number("test accuracy:", other) >= 97
-    again = outputs(start("digits.py", "--epochs", "1", "--digest"))[0]
-    assert digest(again) != digest(other)
+    assert digest(first) == digest(second)
 
 
 def test_transformer_learns_and_repeats_itself_on_8_devices() -> None:

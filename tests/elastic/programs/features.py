@@ -284,7 +284,7 @@ def donation():
 def donated_twice():
     step = jax.jit(lambda a, b: (a + 1, b + 2), donate_argnums=(0,))
     x = jax.device_put(numbers(4))
-    return error_of(lambda: step(x, x))
+    return error_of(lambda: step(x, x)).split(":")[:2]  # The proxy client says it in other words.
 
 
 @case

@@ -1,0 +1,202 @@
+"""A client's session over a world that only notes what it is told, for tests of what requests do."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from elastic import wire
+from elastic.commands import Command
+from elastic.controller import shardings
+from elastic.controller.placement import spread
+from elastic.controller.programs import Compiler
+from elastic.controller.session import Session
+from elastic.controller.shardings import Sharding
+from elastic.controller.stream import RequestStream
+from elastic.proto import ifrt_pb2 as pb
+from elastic.status import Code, StatusError
+
+F32 = int(pb.DTypeProto.KIND_F32)
+FIELD_OF = {getattr(pb, field.message_type.name): field.name for field in pb.IfrtRequest.DESCRIPTOR.oneofs[0].fields}
+"""The field of IfrtRequest that holds a request of a type."""
+
+NOTHING: tuple[None, None, bytes] = (None, None, b"")
+
+
+class RecordingWorld:
+    """As `World` to its users. Answers come from `reply`, or later from `answer`."""
+
+    def __init__(self, devices: int = 4, hosts: int = 2) -> None:
+        self.placement = spread(1, [f"h{number}" for number in range(hosts)], devices)
+        self.devices = [described(number) for number in range(devices)]
+        self.failure: StatusError | None = None
+        self.reply: Callable[[list[Any]], tuple[StatusError | None, Any, bytes] | None] = lambda message: None
+        """What the hosts answer to a message at once; None to leave it waiting."""
+        self.payloads: list[bytes] = []
+        self._told: list[tuple[Any, ...]] = []
+        self._waiting: dict[int, Callable[..., None]] = {}
+        self._requests = itertools.count(1)
+
+    def send(self, devices: tuple[int, ...], data: wire.Bytes, payload: wire.Bytes = b"") -> None:
+        self._check(devices)
+        self._note(devices, data, payload)
+
+    def ask(
+        self, devices: tuple[int, ...], command: Callable[[int], Any], answer: Any, payload: wire.Bytes = b""
+    ) -> None:
+        self._check(devices)
+        if self.failure is not None:
+            answer(self.failure, None, b"")
+            return
+        request = next(self._requests)
+        message = command(request)
+        self._note(devices, wire.frame_header(message, len(payload)), payload)
+        self._waiting[request] = answer
+        reply = self.reply(message)
+        if reply is not None:
+            self.answer(request, *reply)
+
+    async def call(
+        self, devices: tuple[int, ...], command: Callable[[int], Any], payload: wire.Bytes = b""
+    ) -> tuple[Any, wire.Bytes]:
+        answers: list[Any] = []
+        self.ask(devices, command, lambda *answer: answers.append(answer), payload)
+        error, result, data = answers[0]
+        if error:
+            raise error
+        return result, data
+
+    def one_per_host(self, devices: Sequence[int]) -> list[int]:
+        self._check(tuple(devices))
+        return [next(d for d in devices if self.placement.owners[d][0] == rank) for rank in self._ranks(devices)]
+
+    def _ranks(self, devices: Sequence[int]) -> list[int]:
+        return list(dict.fromkeys(self.placement.owners[device][0] for device in devices))
+
+    def _check(self, devices: tuple[int, ...]) -> None:
+        if any(not 0 <= device < len(self.devices) for device in devices):
+            raise StatusError(Code.INVALID_ARGUMENT, f"virtual devices {devices} do not all exist")
+
+    def _note(self, devices: tuple[int, ...], data: wire.Bytes, payload: wire.Bytes) -> None:
+        size, there = int.from_bytes(data[:4], "little"), int.from_bytes(data[4:12], "little")
+        message = wire.unpack(data[12 : 12 + size])
+        payload = bytes(data[12 + size :]) + bytes(payload)
+        assert len(payload) == there, "a frame whose header does not fit its payload"
+        self._told.append((Command(message[0]), devices, *message[1:]))
+        self.payloads.append(payload)
+
+    # For tests
+
+    def heard(self) -> list[tuple[Any, ...]]:
+        """(command, devices, arguments...) of all that was told since the last time."""
+        told, self._told = self._told, []
+        self.payloads = []
+        return told
+
+    def answer(self, request: int, error: StatusError | None = None, result: Any = None, payload: bytes = b"") -> None:
+        """The hosts answer a request."""
+        self._waiting.pop(request)(error, result, payload)
+
+    @property
+    def waiting(self) -> list[int]:
+        """The requests that were not answered yet."""
+        return list(self._waiting)
+
+
+def described(device: int) -> dict[str, Any]:
+    """A device as its executor describes it."""
+    return {
+        "device": device,
+        "platform": "cpu",
+        "kind": "cpu",
+        "platform_version": "of a test",
+        "memories": ["device", "pinned_host"],
+        "default_memory": "device",
+        "pid": 1,
+    }
+
+
+class Client:
+    """The client's end of a session's stream; the world at its other end is `world`."""
+
+    def __init__(self, uploads: Path, devices: int = 4, hosts: int = 2) -> None:
+        self.world = RecordingWorld(devices, hosts)
+        self.session = Session(1, self.world, Compiler(), itertools.count(100), uploads)
+        self.stream = RequestStream(self.session, self._hear)
+        self.responses: dict[int, pb.IfrtResponse] = {}
+        self._ops = itertools.count(1)
+
+    def _hear(self, data: bytes) -> None:
+        response = pb.IfrtResponse.FromString(data)
+        op_id = response.response_metadata.op_id
+        assert op_id not in self.responses, "a request is answered once"
+        self.responses[op_id] = response
+
+    def send(self, request: Any) -> int:
+        """Sends a request; returns its op_id."""
+        op_id = next(self._ops)
+        fields = {FIELD_OF[type(request)]: request}
+        envelope = pb.IfrtRequest(request_metadata=pb.RequestMetadata(op_id=op_id), **fields)
+        self.stream.receive(envelope.SerializeToString())
+        return op_id
+
+    def outcome(self, op_id: int) -> Any:
+        """The response to a request. Raises `StatusError` if it is one."""
+        response = self.responses[op_id]
+        if response.response_metadata.HasField("status"):
+            status = response.response_metadata.status
+            assert status.code != 0
+            assert response.WhichOneof("response") is None
+            raise StatusError(status.code, status.message)
+        return getattr(response, response.WhichOneof("response"))
+
+    def call(self, request: Any) -> Any:
+        """Sends a request that is answered at once."""
+        return self.outcome(self.send(request))
+
+    def refused(self, code: Code, request: Any) -> str:
+        """Sends a request that must be answered with an error of this code; returns the text."""
+        with pytest.raises(StatusError) as raised:
+            self.call(request)
+        assert raised.value.code is code, raised.value
+        return raised.value.message
+
+    def number(self, handle: int) -> int:
+        """The number under which the hosts know an array."""
+        return self.session.arrays.get(handle).number
+
+    def make(self, handle: int, sharding: Sharding | int, shape: tuple[int, ...] = (4, 6)) -> int:
+        """An array of float32 from bytes, without more ado; returns its number."""
+        sharding = shardings.single(sharding) if isinstance(sharding, int) else sharding
+        spec = pb.ArraySpecProto(dtype=f32(), shape=pb.ShapeProto(dims=shape), sharding=sharding.proto)
+        shards = pb.MakeArraysFromHostBufferShardsRequest.MakeArraysFromHostBufferShardsSpec(array_spec=spec)
+        for index, shard in enumerate(sharding.shard_shapes(shape)):
+            self.session.buffers.store(1000 + index, b"")
+            shards.addressable_shard_indices.add(indices=[index])
+            shards.host_buffers.add(dtype=f32(), shape=pb.ShapeProto(dims=shard), host_buffer_handle=1000 + index)
+        self.call(pb.MakeArraysFromHostBufferShardsRequest(specs=[shards], array_handles=[handle]))
+        self.world.heard()
+        return self.number(handle)
+
+    def deleted(self, handle: int) -> bool:
+        return self.call(pb.IsArrayDeletedRequest(array_handle=handle)).deleted
+
+
+def f32() -> pb.DTypeProto:
+    return pb.DTypeProto(kind=pb.DTypeProto.KIND_F32)
+
+
+def cut(*devices: int) -> Sharding:
+    """The first of two dimensions cut over the devices."""
+    op_sharding = pb.OpSharding(type=pb.OpSharding.OTHER, tile_assignment_devices=range(len(devices)))
+    op_sharding.tile_assignment_dimensions.extend((len(devices), 1))
+    return shardings.tiled(devices, op_sharding.SerializeToString())
+
+
+def copied(*devices: int) -> Sharding:
+    """A copy on each of the devices."""
+    return shardings.tiled(devices, pb.OpSharding(type=pb.OpSharding.REPLICATED).SerializeToString())

@@ -1,0 +1,167 @@
+"""`elastic run` end to end: results, exit codes, failures, and that nothing is left."""
+
+import re
+import signal
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.elastic.runs import Run, run_plainly, run_to_end
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+LOOP = """
+import jax, numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+sharding = NamedSharding(Mesh(np.array(jax.devices()), "d"), P("d"))
+x = jax.device_put(np.arange(24.0, dtype=np.float32), sharding)
+step = jax.jit(lambda a: a - a.sum() / 24 + 1)
+for i in range(10**9):
+    x = step(x)
+    float(x[0])
+    if i == 3:
+        print("running", flush=True)
+"""
+
+
+@pytest.fixture
+def loop(tmp_path):
+    script = tmp_path / "loop.py"
+    script.write_text(LOOP)
+    return script
+
+
+def digest_of(text):
+    return re.search(r"digest: (\w+)", text)[1]
+
+
+def run_directories():
+    return set(Path("/dev/shm").glob("elastic-*"))
+
+
+@pytest.mark.parametrize(
+    "program", [("digits.py", "--epochs=2", "--digest"), ("transformer.py", "--steps=6", "--digest")], ids=lambda p: p[0]
+)
+def test_results_do_not_depend_on_how_the_devices_are_spread_over_hosts(program):
+    script, *arguments = program
+    digests = {}
+    for hosts, devices in [(1, 8), (2, 4), (4, 2), (8, 1)]:
+        run = run_to_end(EXAMPLES / script, *arguments, hosts=hosts, devices=devices)
+        assert run.process.returncode == 0, run.text
+        digests[hosts, devices] = digest_of(run.text)
+    assert len(set(digests.values())) == 1, digests
+
+
+def test_the_example_reaches_the_accuracy_of_plain_jax():
+    def accuracy(text):
+        return float(re.search(r"^test accuracy: ([\d.]+)%", text, re.MULTILINE)[1])
+
+    ours = run_to_end(EXAMPLES / "digits.py", "--epochs=8", hosts=4, devices=2)
+    plain = run_plainly(EXAMPLES / "digits.py", "--epochs=8")
+    assert accuracy(ours.text) == pytest.approx(accuracy(plain.stdout), abs=0.6)
+    assert accuracy(ours.text) > 93
+
+
+def test_hundreds_of_collectives_may_be_under_way_at_once(tmp_path):
+    script = tmp_path / "chain.py"
+    script.write_text(LOOP.split("for i in")[0] + "for _ in range(300): x = step(x)\nprint(np.asarray(x)[:3])\n")
+    run = run_to_end(script, hosts=2, devices=2)
+    assert run.output == ["[-10.5  -9.5  -8.5]"]
+
+
+def test_an_upload_leaves_no_file_in_shared_memory(tmp_path):
+    script = tmp_path / "upload.py"
+    script.write_text(
+        "import os, jax, numpy as np\n"
+        "x = [jax.device_put(np.full(1 << 20, i, np.uint8), d) for i, d in enumerate(jax.devices())]\n"
+        "print([int(a[5]) for a in x])\n"
+        "directory = os.environ['IFRT_PROXY_GRPC_LARGE_TRANSFER_OPTIMIZATION_DIRECTORY']\n"
+        "print(directory.startswith('/dev/shm/elastic-'), os.listdir(directory))\n"
+    )
+    assert run_to_end(script).output == ["[0, 1, 2, 3]", "True []"]
+
+
+@pytest.mark.parametrize(("statement", "code"), [("pass", 0), ("raise SystemExit(7)", 7), ("1/0", 1)])
+def test_the_exit_code_is_the_scripts(tmp_path, statement, code):
+    script = tmp_path / "script.py"
+    script.write_text(f"import jax\nassert len(jax.devices()) == 2\n{statement}\n")
+    run = run_to_end(script, hosts=1, devices=2)
+    assert run.process.returncode == code, run.text
+
+
+def check_nothing_left(run, seconds):
+    assert run.wait_until_gone(seconds) == []
+
+
+@pytest.mark.parametrize("victim", ["executor", "agent", "template"])
+def test_a_host_that_dies_ends_the_run_with_an_error_that_names_it(loop, victim):
+    with Run(loop, hosts=3, devices=1) as run:
+        run.wait_for("running")
+        processes = run.role(victim)
+        dead = processes[1]
+        started = time.monotonic()
+        dead.kill()
+        assert run.finish() == 1
+        assert time.monotonic() - started < 3
+        check_nothing_left(run, 2)
+    assert re.search(r"JaxRuntimeError: UNAVAILABLE: host h\d was lost: .*(SIGKILL|connection|agent)", run.text), run.text
+
+
+def test_a_dead_controller_gives_the_script_an_error_and_ends_the_pool(loop):
+    with Run(loop) as run:
+        run.wait_for("running")
+        [controller] = run.role("controller")
+        controller.kill()
+        assert run.finish() == 1
+        check_nothing_left(run, 2)
+    assert "controller" in run.text
+
+
+def test_a_launcher_that_is_killed_takes_everything_along(loop):
+    before = run_directories()
+    with Run(loop) as run:
+        run.wait_for("running")
+        run.snapshot()
+        [mine] = {Path(p.environ()["ELASTIC_CONTROLLER"].removeprefix("grpc://unix:")).parent for p in run.role("script")}
+        run.process.kill()
+        check_nothing_left(run, 2)
+    assert mine not in before
+    assert not mine.exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_script_and_the_pool(loop, number):
+    with Run(loop) as run:
+        run.wait_for("running")
+        run.snapshot()
+        run.process.send_signal(number)
+        assert run.finish() == 128 + number
+        check_nothing_left(run, 2)
+
+
+def test_a_script_that_is_killed_gives_137(loop):
+    with Run(loop) as run:
+        run.wait_for("running")
+        [script] = run.role("script")
+        script.kill()
+        assert run.finish() == 137
+        check_nothing_left(run, 2)
+
+
+def test_an_executor_that_cannot_start_says_why(loop):
+    run = run_to_end(loop, environment={"XLA_FLAGS": "--xla_no_such_flag=1"})
+    assert run.process.returncode == 1
+    assert "xla_no_such_flag" in run.text
+    assert "host h" in run.text
+    assert "Traceback" not in run.text
+
+
+def test_standbys_do_no_work_and_hold_no_connection(loop):
+    with Run(loop, hosts=2, devices=1) as run:
+        run.wait_for("running")
+        assert len(run.role("executor")) == 2
+        assert len(run.role("agent")) == 2
+        for standby in run.role("standby"):
+            assert psutil.Process(standby.pid).num_threads() <= 2
