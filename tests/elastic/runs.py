@@ -7,10 +7,11 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from pathlib import Path
 
 import psutil
+
+from tests.elastic.processes import wait_gone
 
 ROLES = {
     "elastic.controller": "controller",
@@ -81,9 +82,9 @@ class Run:
             reader.join(10)
         return code
 
-    def wait_until_gone(self, timeout_s: float) -> list[psutil.Process]:
-        """Waits for all processes of the last snapshot to end; those that have not."""
-        return psutil.wait_procs(self.pool, timeout_s)[1]
+    def wait_until_gone(self, timeout_s: float) -> None:
+        """Fails unless all processes of the last snapshot end in time."""
+        wait_gone((process.pid for process in self.pool), timeout_s)
 
     @property
     def text(self) -> str:
@@ -130,6 +131,3 @@ def run_plainly(script: Path | str, *arguments: str, devices: int = 8, timeout_s
     return subprocess.run(
         [sys.executable, str(script), *arguments], env=environment, capture_output=True, text=True, timeout=timeout_s
     )
-
-
-Verb = Callable[[psutil.Process], None]

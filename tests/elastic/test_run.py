@@ -91,10 +91,6 @@ def test_the_exit_code_is_the_scripts(tmp_path, statement, code):
     assert run.process.returncode == code, run.text
 
 
-def check_nothing_left(run, seconds):
-    assert run.wait_until_gone(seconds) == []
-
-
 @pytest.mark.parametrize("victim", ["executor", "agent", "template"])
 def test_a_host_that_dies_ends_the_run_with_an_error_that_names_it(loop, victim):
     with Run(loop, hosts=3, devices=1) as run:
@@ -105,7 +101,7 @@ def test_a_host_that_dies_ends_the_run_with_an_error_that_names_it(loop, victim)
         dead.kill()
         assert run.finish() == 1
         assert time.monotonic() - started < 3
-        check_nothing_left(run, 2)
+        run.wait_until_gone(2)
     assert re.search(r"JaxRuntimeError: UNAVAILABLE: host h\d was lost: .*(SIGKILL|connection|agent)", run.text), run.text
 
 
@@ -115,7 +111,7 @@ def test_a_dead_controller_gives_the_script_an_error_and_ends_the_pool(loop):
         [controller] = run.role("controller")
         controller.kill()
         assert run.finish() == 1
-        check_nothing_left(run, 2)
+        run.wait_until_gone(2)
     assert "controller" in run.text
 
 
@@ -126,7 +122,7 @@ def test_a_launcher_that_is_killed_takes_everything_along(loop):
         run.snapshot()
         [mine] = {Path(p.environ()["ELASTIC_CONTROLLER"].removeprefix("grpc://unix:")).parent for p in run.role("script")}
         run.process.kill()
-        check_nothing_left(run, 2)
+        run.wait_until_gone(2)
     assert mine not in before
     assert not mine.exists()
 
@@ -138,7 +134,7 @@ def test_a_signal_ends_the_script_and_the_pool(loop, number):
         run.snapshot()
         run.process.send_signal(number)
         assert run.finish() == 128 + number
-        check_nothing_left(run, 2)
+        run.wait_until_gone(2)
 
 
 def test_a_script_that_is_killed_gives_137(loop):
@@ -147,7 +143,7 @@ def test_a_script_that_is_killed_gives_137(loop):
         [script] = run.role("script")
         script.kill()
         assert run.finish() == 137
-        check_nothing_left(run, 2)
+        run.wait_until_gone(2)
 
 
 def test_an_executor_that_cannot_start_says_why(loop):
