@@ -1,8 +1,8 @@
 """The commands of the one ordered stream that a controller sends to each executor.
 
-A command names arrays, programs and virtual devices, never hosts: each executor knows the placement of its world and does
-its own part. So one encoding serves all hosts, and the same bytes can be sent again to another world. Messages are lists
-that begin with the command's number; the layouts stand beside the numbers.
+A command names arrays, programs and virtual devices, never hosts: each executor knows the placement of its world and
+does its own part. So one encoding serves all hosts, and the same bytes can be sent again to another world. Messages are
+lists that begin with the command's number; the layouts stand beside the numbers.
 
     request   a number that the executor's answer carries; 0 where no answer is wanted
     array     the controller's number of an array; every world uses the same
@@ -22,7 +22,8 @@ class Command(IntEnum):
     COORDINATE = 1
     """[_, request, processes]: start the world's coordination service; the answer is its address."""
     JOIN = 2
-    """[_, request, world]: become a member of a world (see `executor.world.WorldSpec`); the answer describes devices."""
+    """[_, request, world]: become a member of a world (see `executor.world.WorldSpec`); the answer describes
+    devices."""
     PUT = 3
     """[_, request, array, dtype, shape, strides or None, devices, memory kind or None, path or None] + bytes: one shard
     for each of the devices, from the payload or a file that this host can read. Shape is the shard's."""

@@ -1,7 +1,7 @@
 """Status codes as data: how an error of a host, of XLA or of ours travels to the client.
 
-The codes are those of absl and gRPC. An error that belongs to an array is a `StatusError` kept in its place, and is raised
-in the script only where the script looks at the array, as on plain JAX.
+The codes are those of absl and gRPC. An error that belongs to an array is a `StatusError` kept in its place, and is
+raised in the script only where the script looks at the array, as on plain JAX.
 """
 
 from __future__ import annotations

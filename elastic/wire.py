@@ -57,7 +57,7 @@ def aligned_empty(nbytes: int) -> memoryview:
     """Writable memory of `nbytes` that begins at a multiple of 64 bytes."""
     memory = np.empty(nbytes + _ALIGNMENT, np.uint8)
     start = -memory.ctypes.data % _ALIGNMENT
-    return memoryview(memory[start : start + nbytes])
+    return memory[start : start + nbytes].data
 
 
 def parse_address(address: str) -> tuple[str, int]:
@@ -189,8 +189,8 @@ def _receive_exactly(sock: socket.socket, size: int) -> bytes:
 class Link(asyncio.Protocol):
     """A connection of frames on the event loop.
 
-    Frames sent within one turn of the loop leave in one write. `received(message, payload)` is called for each frame and
-    `closed(reason)` once, whoever closed.
+    Frames sent within one turn of the loop leave in one write. `received(message, payload)` is called for each frame
+    and `closed(reason)` once, whoever closed.
     """
 
     def __init__(self, received: Callable[[Any, Bytes], None], closed: Callable[[str], None]) -> None:

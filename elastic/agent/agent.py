@@ -1,8 +1,8 @@
 """One host's agent: keeps a standby executor warm and serves the controller that uses this host.
 
 The connection to a controller carries events to it - {"standby": pid, "address"}, {"exited": pid, "reason", "log"} -
-and orders from it - {"use": pid}, {"kill": pid}. When it ends, the executors it used are killed: nobody is left who could
-tell them anything.
+and orders from it - {"use": pid}, {"kill": pid}. When it ends, the executors it used are killed: nobody is left who
+could tell them anything.
 """
 
 from __future__ import annotations
@@ -151,8 +151,8 @@ def executor_environment(environment: dict[str, str]) -> dict[str, str]:
 
 
 def intra_op_threads(cores: int) -> int:
-    """Threads of XLA's CPU pools. A collective holds a thread while it waits for its peers, and up to 32 programs may be
-    under way at once: with as many threads as cores they starve each other and hang."""
+    """Threads of XLA's CPU pools. A collective holds a thread while it waits for its peers, and up to 32 programs may
+    be under way at once: with as many threads as cores they starve each other and hang."""
     return max(cores, 32)
 
 

@@ -35,7 +35,8 @@ class Template:
     ) -> None:
         """Starts the template and asks for a first standby.
 
-        `on_standby(pid, address)` is called for each executor that stands by, `on_exit(pid, reason)` for each that ended.
+        `on_standby(pid, address)` is called for each executor that stands by, `on_exit(pid, reason)` for each that
+        ended.
         """
         self._host = host
         self._log = log

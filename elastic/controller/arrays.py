@@ -12,8 +12,8 @@ from elastic.status import Code, StatusError
 class Lifetime:
     """Whether buffers were deleted or donated; shared by all arrays that stand on them.
 
-    A piece of an array (one shard taken out) has a lifetime of its own inside its whole's: deleting the whole deletes the
-    piece, and a whole that misses a piece counts as deleted, its other pieces do not.
+    A piece of an array (one shard taken out) has a lifetime of its own inside its whole's: deleting the whole deletes
+    the piece, and a whole that misses a piece counts as deleted, its other pieces do not.
     """
 
     __slots__ = ("_damaged", "_deleted", "_whole")

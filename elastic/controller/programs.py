@@ -104,9 +104,7 @@ class Compiler:
             compiled = self._compiled[content] = asyncio.get_running_loop().create_future()
             try:
                 # The portable form is what makes another host, or another world, able to load what this one compiled.
-                answer = await world.call(
-                    (hosts[0],), lambda request: [Command.COMPILE, request, *arguments, True], source.portable
-                )
+                answer = await world.call((hosts[0],), Command.COMPILE, [*arguments, True], source.portable)
                 compiled.set_result((answer[0], bytes(answer[1])))
             except BaseException as error:
                 del self._compiled[content]
@@ -115,9 +113,7 @@ class Compiler:
                 raise
             hosts = hosts[1:]
         about, blob = await asyncio.shield(compiled)
-        await asyncio.gather(
-            *(world.call((device,), lambda request: [Command.LOAD, request, *arguments], blob) for device in hosts)
-        )
+        await asyncio.gather(*(world.call((device,), Command.LOAD, arguments, blob) for device in hosts))
         return Program(number, source, about, _results(source, about), frozenset(about["donated"]))
 
 

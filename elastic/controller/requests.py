@@ -88,14 +88,9 @@ def _put(
     dtype = _dtype_name(kind)
     body = [array.number, dtype, list(shape), strides, list(devices), array.sharding.memory_kind]
     if buffer.path:
-        session.world.ask(
-            devices,
-            lambda request: [Command.PUT, request, *body, buffer.path],
-            lambda error, result, payload: buffer.discard(),
-        )
+        session.world.ask(devices, Command.PUT, [*body, buffer.path], lambda *_: buffer.discard())
     else:
-        header = wire.frame_header([Command.PUT, 0, *body, None], len(buffer.data))
-        session.world.send(devices, header, buffer.data)
+        session.world.send(devices, Command.PUT, [0, *body, None], buffer.data)
 
 
 class _Discarding:
@@ -173,7 +168,7 @@ def fully_replicated_shard(
 
 
 def _alias(session: Session, array: Array, sources: list[tuple[int, int]]) -> None:
-    session.world.send(array.devices, wire.frame([Command.ALIAS, array.number, sources]))
+    session.world.send(array.devices, Command.ALIAS, [array.number, sources])
 
 
 def copy_arrays(session: Session, request: pb.CopyArraysRequest, respond: Respond) -> pb.CopyArraysResponse:
@@ -190,9 +185,7 @@ def copy_arrays(session: Session, request: pb.CopyArraysRequest, respond: Respon
         array = session.add_array(handle, source.kind, source.shape, sharding)
         pairs = list(zip(source.devices, devices, strict=True))
         involved = tuple(dict.fromkeys((*source.devices, *devices)))
-        session.world.send(
-            involved, wire.frame([Command.COPY, array.number, source.number, pairs, sharding.memory_kind])
-        )
+        session.world.send(involved, Command.COPY, [array.number, source.number, pairs, sharding.memory_kind])
         if request.copy_semantics == pb.ARRAY_COPY_SEMANTICS_DONATE_INPUT:
             source.delete()
     return pb.CopyArraysResponse(array_handles=handles)
@@ -266,7 +259,7 @@ def copy_to_host_buffer(session: Session, request: pb.CopyToHostBufferRequest, r
             session.buffers.store(handle, payload)
         respond(error or pb.CopyToHostBufferResponse())
 
-    session.world.ask((device,), lambda number: [Command.READ, number, array.number, device, strides], answer)
+    session.world.ask((device,), Command.READ, [array.number, device, strides], answer)
     return LATER
 
 
@@ -289,7 +282,8 @@ def fetch_execute_result(
 
 
 def _end_of_execution(session: Session, handle: int, respond: Respond, response: Any) -> Any:
-    """Answers when the execution of a status handle has ended; other futures of ours are fulfilled when they are made."""
+    """Answers when the execution of a status handle has ended; other futures of ours are fulfilled when they are
+    made."""
     status = session.statuses.pop(handle, None)
     if status is None:
         return response
@@ -313,7 +307,7 @@ def _wait(session: Session, arrays: Sequence[tuple[int, tuple[int, ...]]], respo
     if not arrays:
         respond(response)
     for number, devices in arrays:
-        session.world.ask(devices, lambda request, number=number: [Command.WAIT, request, [number]], answer)
+        session.world.ask(devices, Command.WAIT, [[number]], answer)
 
 
 # Programs
@@ -398,10 +392,7 @@ def execute(
                 sharding=result.sharding.proto,
                 array_handle=handle,
             )
-    session.world.send(
-        devices,
-        wire.frame([Command.EXECUTE, program.number, [a.number for a in arguments], numbers, kept, status]),
-    )
+    session.world.send(devices, Command.EXECUTE, [program.number, [a.number for a in arguments], numbers, kept, status])
     for index in donated:
         arguments[index].delete()
     return response
@@ -443,7 +434,8 @@ def _ask_one(
 ) -> Any:
     session.world.ask(
         program.source.devices[:1],
-        lambda request: [command, request, program.number],
+        command,
+        [program.number],
         lambda error, result, _: respond(error) if error else respond_with(result),
     )
     return LATER

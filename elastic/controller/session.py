@@ -1,4 +1,5 @@
-"""One client's session: its tables of arrays, programs and buffers. What requests do to them stands in `requests.py`."""
+"""One client's session: its tables of arrays, programs and buffers. What requests do to them stands in
+`requests.py`."""
 
 from __future__ import annotations
 
@@ -7,7 +8,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from elastic import wire
 from elastic.commands import Command
 from elastic.controller.arrays import Array, ArrayTable, Lifetime
 from elastic.controller.host_buffers import HostBuffers
@@ -70,7 +70,7 @@ class Session:
         for number, devices in arrays:
             by_devices.setdefault(devices, []).append(number)
         for devices, numbers in by_devices.items():
-            self.world.send(devices, wire.frame([Command.FREE, numbers]))
+            self.world.send(devices, Command.FREE, [numbers])
 
     def close(self) -> None:
         """Gives back all that the client had, here and on the hosts."""
@@ -82,4 +82,4 @@ class Session:
 
     def unload(self, program: Program) -> None:
         """Has the hosts forget a program."""
-        self.world.send(program.source.devices, wire.frame([Command.UNLOAD, program.number]))
+        self.world.send(program.source.devices, Command.UNLOAD, [program.number])

@@ -1,7 +1,7 @@
 """Shardings as plain data: which virtual devices hold an array's shards, and how large a shard is.
 
-A sharding arrives serialized in one of several formats; the client gets back the same bytes, or the same format with other
-devices. Equal bytes give one and the same object.
+A sharding arrives serialized in one of several formats; the client gets back the same bytes, or the same format with
+other devices. Equal bytes give one and the same object.
 """
 
 from __future__ import annotations

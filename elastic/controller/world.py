@@ -1,7 +1,7 @@
 """A world: the executors of one generation, each at the end of one ordered stream of commands.
 
-A world is an object, never a global; it is used until it fails and then thrown away. Every command is addressed by virtual
-devices; which hosts these are is known here alone.
+A world is an object, never a global; it is used until it fails and then thrown away. Every command is addressed by
+virtual devices; which hosts these are is known here alone.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class World:
     async def _join(self) -> None:
         self._members.sort(key=lambda member: member.rank)
         count = len(self._members)
-        coordinator = await self._call(self._members[0], lambda request: [Command.COORDINATE, request, count])
+        coordinator = await self._call(self._members[0], Command.COORDINATE, count)
         spec = {
             "generation": self.placement.generation,
             "processes": count,
@@ -95,57 +95,52 @@ class World:
             "peers": [member.address for member in self._members],
         }
         answers = await asyncio.gather(
-            *(
-                self._call(member, lambda request, rank=member.rank: [Command.JOIN, request, {**spec, "rank": rank}])
-                for member in self._members
-            )
+            *(self._call(member, Command.JOIN, {**spec, "rank": member.rank}) for member in self._members)
         )
         self.devices = sorted((device for answer in answers for device in answer), key=lambda device: device["device"])
 
     # Sending
 
-    def send(self, devices: tuple[int, ...], data: wire.Bytes, payload: wire.Bytes = b"") -> None:
-        """Sends an encoded command to the hosts that own any of the virtual devices. Nothing, once the world failed."""
-        for member in self._owners.get(devices) or self._owners_of(devices):
-            member.link.send(data)
-            if payload:
-                member.link.send(payload)
+    def send(
+        self, devices: tuple[int, ...], command: Command, arguments: Sequence[Any], payload: wire.Bytes = b""
+    ) -> None:
+        """Sends a command to the hosts that own any of the virtual devices. It reaches nobody once the world failed."""
+        self._send(self._owners.get(devices) or self._owners_of(devices), (command, *arguments), payload)
 
     def ask(
         self,
         devices: tuple[int, ...],
-        command: Callable[[int], list[Any]],
+        command: Command,
+        arguments: Sequence[Any],
         answer: Answer,
         payload: wire.Bytes = b"",
     ) -> None:
         """Sends a command that each owner of the devices answers; `answer` is called once, when all have.
 
-        It gets the first error, else the result and payload of the first owner. `command(request)` is the message.
+        It gets the first error, else the result and payload of the first owner.
         """
         members = self._owners.get(devices) or self._owners_of(devices)
         if self.failure is not None or not members:
-            answer(self.failure and _status(self.failure), None, b"")
+            answer(_status(self.failure) if self.failure else None, None, b"")
             return
         request = next(self._requests)
         self._waiting[request] = _Gather(len(members), answer)
-        data = wire.frame_header(command(request), len(payload))
+        self._send(members, (command, request, *arguments), payload)
+
+    async def call(
+        self, devices: tuple[int, ...], command: Command, arguments: Sequence[Any], payload: wire.Bytes = b""
+    ) -> tuple[Any, wire.Bytes]:
+        """As `ask`, for a coroutine: the (result, payload). Raises `StatusError`."""
+        future: asyncio.Future[tuple[Any, wire.Bytes]] = asyncio.get_running_loop().create_future()
+        self.ask(devices, command, arguments, _fulfil(future), payload)
+        return await future
+
+    def _send(self, members: Sequence[_Member], message: tuple[Any, ...], payload: wire.Bytes) -> None:
+        data = wire.frame_header(message, len(payload))
         for member in members:
             member.link.send(data)
             if payload:
                 member.link.send(payload)
-
-    async def call(
-        self, devices: tuple[int, ...], command: Callable[[int], list[Any]], payload: wire.Bytes = b""
-    ) -> tuple[Any, wire.Bytes]:
-        """As `ask`, for a coroutine: the (result, payload). Raises `StatusError`."""
-        future: asyncio.Future[tuple[Any, wire.Bytes]] = asyncio.get_running_loop().create_future()
-
-        def answer(error: StatusError | None, result: Any, data: wire.Bytes) -> None:
-            if not future.done():
-                future.set_exception(error) if error else future.set_result((result, data))
-
-        self.ask(devices, command, answer, payload)
-        return await future
 
     def one_per_host(self, devices: Sequence[int]) -> list[int]:
         """One of the virtual devices for each host that owns any."""
@@ -189,7 +184,8 @@ class World:
     def _confirm(self, request: int, gather: _Gather) -> None:
         """Lets an error reach the client only when every member has shown that it lives.
 
-        When a host dies its neighbours' collectives fail, and their errors may come before the news of the death itself.
+        When a host dies its neighbours' collectives fail, and their errors may come before the news of the death
+        itself.
         """
 
         def confirmed(error: StatusError | None, *_: Any) -> None:
@@ -198,22 +194,17 @@ class World:
 
         ping = next(self._requests)
         self._waiting[ping] = _Gather(len(self._members), confirmed)
-        for member in self._members:
-            member.link.send(wire.frame([Command.PING, ping]))
+        self._send(self._members, (Command.PING, ping), b"")
 
-    async def _call(self, member: _Member, command: Callable[[int], list[Any]]) -> Any:
-        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-
-        def answer(error: StatusError | None, result: Any, _: wire.Bytes) -> None:
-            if not future.done():
-                future.set_exception(error) if error else future.set_result(result)
-
+    async def _call(self, member: _Member, command: Command, argument: Any) -> Any:
+        """The answer of one member, while the world forms."""
         if self.failure is not None:
             raise self.failure
+        future: asyncio.Future[tuple[Any, wire.Bytes]] = asyncio.get_running_loop().create_future()
         request = next(self._requests)
-        self._waiting[request] = _Gather(1, answer)
-        member.link.send(wire.frame(command(request)))
-        return await future
+        self._waiting[request] = _Gather(1, _fulfil(future))
+        self._send([member], (command, request, argument), b"")
+        return (await future)[0]
 
     # Ending
 
@@ -275,6 +266,14 @@ class _Gather:
 
     def finish(self) -> None:
         self._answer(self.error, *(self._result or (None, b"")))
+
+
+def _fulfil(future: asyncio.Future[tuple[Any, wire.Bytes]]) -> Answer:
+    def answer(error: StatusError | None, result: Any, payload: wire.Bytes) -> None:
+        if not future.done():
+            future.set_exception(error) if error else future.set_result((result, payload))
+
+    return answer
 
 
 def _status(failure: HostLostError) -> StatusError:

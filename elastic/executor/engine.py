@@ -1,7 +1,7 @@
 """Carries out the controller's commands, in order, on this host's devices.
 
-The engine's thread never waits for a device: it starts programs and copies, and leaves waiting, reading and compiling to
-helper threads that answer by themselves. What it may wait for is a shard that a peer is sending.
+The engine's thread never waits for a device: it starts programs and copies, and leaves waiting, reading and compiling
+to helper threads that answer by themselves. What it may wait for is a shard that a peer is sending.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import mmap
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import jax
@@ -23,7 +24,7 @@ from elastic.commands import Command
 from elastic.dtypes import numpy_dtype
 from elastic.executor.peers import Mailbox, Outbox, host_array
 from elastic.executor.programs import Programs, cost
-from elastic.executor.store import Store
+from elastic.executor.store import Store, Value
 from elastic.executor.world import Member
 from elastic.status import StatusError, status_of
 
@@ -137,7 +138,7 @@ class Engine:
                     self._store.fail(array, status_of(error))
             elif here in local:
                 # A copy on the spot: the source may be donated before the sender thread comes to it.
-                shard = _attempt(lambda here=here: self._move(value.shard(here), here, None, copy=True))
+                shard = _attempt(partial(self._own_copy, value, here))
                 self._outbox.send(self._member.owner(there), (array, there), shard)
             elif there in local:
                 self._kinds.update({array: memory_kind} if memory_kind else {})
@@ -150,6 +151,9 @@ class Engine:
             [shard], [binding.device_list], [self._sharding(device, memory_kind)], [semantics]
         )[0]
         return moved
+
+    def _own_copy(self, value: Value, device: int) -> jax.Array:
+        return self._move(value.shard(device), device, None, copy=True)
 
     def receive_shard(self, array: int, device: int, values: Any) -> jax.Array:
         """Puts a shard that a peer sent on its device; called on that peer's thread."""
@@ -254,8 +258,8 @@ def as_bytes(values: np.ndarray, strides: Sequence[int] | None) -> memoryview:
         out = np.empty(values.nbytes, np.uint8)
         lowest = sum((size - 1) * stride for size, stride in zip(values.shape, strides, strict=True) if stride < 0)
         np.ndarray(values.shape, values.dtype, out, offset=-lowest, strides=strides)[...] = values
-        return memoryview(out)
-    return memoryview(np.ascontiguousarray(values).reshape(-1).view(np.uint8))
+        return out.data
+    return np.ascontiguousarray(values).reshape(-1).view(np.uint8).data
 
 
 def _map_file(path: str) -> memoryview:

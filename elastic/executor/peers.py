@@ -74,7 +74,7 @@ class Outbox:
             channel.send([*name, int(failure.code), failure.message])
             return
         data = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
-        channel.send([*name, 0, values.dtype.name, list(values.shape)], memoryview(data))
+        channel.send([*name, 0, values.dtype.name, list(values.shape)], data.data)
 
 
 def receive(channel: wire.Channel, mailbox: Mailbox, place: Callable[[int, int, Any], Any]) -> None:

@@ -4,9 +4,10 @@ A fork costs milliseconds where a fresh Python with JAX costs a second or more, 
 imported. Forking is safe because the template never starts a thread or a device client: OpenBLAS is kept to one thread,
 and jaxlib starts its own only with a client.
 
-Run by the agent as `python -m elastic.executor.template FD HOST PID`, where FD is its end of a SOCK_SEQPACKET pair and PID
-the agent's. Messages are JSON: from the agent {"fork": true} and {"kill": PID}, to it {"imported": true}, {"ready": PID, "address": ...} and
-{"exited": PID, "status": wait status}. When the agent dies, the kernel kills the template, and with it its executors.
+Run by the agent as `python -m elastic.executor.template FD HOST PID`, where FD is its end of a SOCK_SEQPACKET pair and
+PID the agent's. Messages are JSON: from the agent {"fork": true} and {"kill": PID}, to it {"imported": true}, {"ready":
+PID, "address": ...} and {"exited": PID, "status": wait status}. When the agent dies, the kernel kills the template, and
+with it its executors.
 """
 
 from __future__ import annotations
