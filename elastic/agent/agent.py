@@ -140,10 +140,16 @@ class _Greeting(asyncio.Protocol):
             link.data_received(rest)
 
 
+_FORCED_DEVICE_COUNT = "--xla_force_host_platform_device_count"
+"""What users set to try several devices on plain JAX; here the pool says how many a host has."""
+
+
 def executor_environment(environment: dict[str, str]) -> dict[str, str]:
     """The environment of executors: not the client's choice of platform, and nothing that starts threads on import."""
     for name in ("JAX_PLATFORMS", "ELASTIC_CONTROLLER", "JAX_BACKEND_TARGET", "JAX_NUM_CPU_DEVICES"):
         environment.pop(name, None)
+    flags = environment.get("XLA_FLAGS", "").split()
+    environment["XLA_FLAGS"] = " ".join(flag for flag in flags if not flag.startswith(_FORCED_DEVICE_COUNT))
     environment["OPENBLAS_NUM_THREADS"] = "1"
     environment.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
     environment.setdefault("NPROC", str(intra_op_threads(os.cpu_count() or 1)))

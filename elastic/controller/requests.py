@@ -324,6 +324,9 @@ def compile_program(session: Session, request: pb.CompileRequest, respond: Respo
         except StatusError as error:
             respond(error)
             return
+        if session.closed:
+            session.unload(program)
+            return
         handle = session.new_handle()
         session.programs[handle] = program
         respond(

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import hmac
-import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from elastic.controller.session import Session
-from elastic.controller.stream import RequestStream
+from elastic.controller.stream import RequestStream, refuse
 from elastic.front import Call, CallHandler, GrpcError
 from elastic.front import Status as GrpcStatus
 from elastic.proto import ifrt_pb2 as pb
 from elastic.protocol_version import NoCommonVersionError, ProtocolVersion, negotiate
-from elastic.status import StatusError
-
-log = logging.getLogger(__name__)
+from elastic.status import Code, StatusError
 
 _SESSION_METADATA = "ifrt-proxy-grpc-ifrt-session-metadata-bin"
 _STORE_METADATA = "ifrt-proxy-grpc-host-buffer-store-metadata-bin"
@@ -31,7 +29,6 @@ class ProxyService:
         self._new_session = new_session
         self._token = token
         self._session: Session | None = None
-        self._streams: set[_SessionCall] = set()
 
     def __call__(self, call: Call) -> CallHandler:
         kind = _CALLS.get(call.method)
@@ -40,18 +37,18 @@ class ProxyService:
         return kind(self, call)
 
     def open(self, call: Call) -> Session:
-        """Starts the session of a call. Raises `GrpcError` if it shows no token, or another client is there."""
+        """Starts the session of a call. Raises `StatusError` if it shows no token, or another client is there."""
         if self._token is not None:
             metadata = pb.GrpcIfrtSessionMetadata.FromString(call.metadata.get(_SESSION_METADATA, b""))
             shown = metadata.initialization_data.attributes["elastic_token"].string_value
             if not hmac.compare_digest(shown, self._token.encode()):
-                raise GrpcError(
-                    GrpcStatus.UNAUTHENTICATED,
+                raise StatusError(
+                    Code.UNAUTHENTICATED,
                     "this controller wants a token: set ELASTIC_TOKEN_FILE to the file that holds it",
                 )
         if self._session is not None:
-            raise GrpcError(
-                GrpcStatus.FAILED_PRECONDITION, "another client uses this controller; a run serves one client at a time"
+            raise StatusError(
+                Code.FAILED_PRECONDITION, "another client uses this controller; a run serves one client at a time"
             )
         self._session = self._new_session()
         return self._session
@@ -70,16 +67,24 @@ class ProxyService:
 
 
 class _SessionCall:
-    """IfrtSession: the stream of requests."""
+    """IfrtSession: the stream of requests.
+
+    A client that may not have a session is told so in answer to its first request: jaxlib's client shows its user the
+    text of that, but not the text with which a call is refused.
+    """
 
     def __init__(self, service: ProxyService, call: Call) -> None:
         self._service = service
         self._call = call
-        self._session = service.open(call)
-        self._stream = RequestStream(self._session, self._write)
+        self._session: Session | None = None
+        try:
+            self._session = service.open(call)
+            self._receive = RequestStream(self._session, self._write).receive
+        except StatusError as error:
+            self._receive = partial(refuse, error, self._write)
 
     def message(self, data: bytes) -> None:
-        self._stream.receive(data)
+        self._receive(data)
 
     def half_closed(self) -> None:
         self._end()
@@ -93,8 +98,8 @@ class _SessionCall:
             self._call.write(response)
 
     def _end(self) -> None:
-        self._stream.close()
-        self._service.close(self._session)
+        if self._session is not None:
+            self._service.close(self._session)
 
 
 class _Unary:

@@ -40,6 +40,7 @@ class Session:
         self.programs: dict[int, Program] = {}
         self.statuses: dict[int, Status] = {}
         self.buffers = HostBuffers(uploads, id)
+        self.closed = False
         self._numbers = numbers
         self._handles = itertools.count(SERVER_HANDLES)
 
@@ -74,6 +75,7 @@ class Session:
 
     def close(self) -> None:
         """Gives back all that the client had, here and on the hosts."""
+        self.closed = True
         self.free((array.number, array.devices) for array in self.arrays.arrays())
         self.free((status.number, status.devices) for status in self.statuses.values())
         for program in self.programs.values():

@@ -26,7 +26,6 @@ class RequestStream:
         self._session = session
         self._write = write
         self._queue: deque[pb.IfrtRequest] = deque()
-        self._closed = False
         session.buffers.on_arrival = self._go_on
 
     def receive(self, data: bytes) -> None:
@@ -36,11 +35,6 @@ class RequestStream:
             self._queue.append(request)
         else:
             self._handle(request)
-
-    def close(self) -> None:
-        """Drops what waits; nothing is written any more."""
-        self._closed = True
-        self._queue.clear()
 
     def _go_on(self) -> None:
         while self._queue and self._complete(self._queue[0]):
@@ -61,7 +55,7 @@ class RequestStream:
         def respond(outcome: Any) -> None:
             if isinstance(outcome, StatusError):
                 self._fail(op_id, outcome)
-            elif not self._closed:
+            else:
                 response = pb.IfrtResponse(response_metadata=pb.ResponseMetadata(op_id=op_id), **{name: outcome})
                 self._write(response.SerializeToString())
 
@@ -82,9 +76,16 @@ class RequestStream:
             respond(outcome)
 
     def _fail(self, op_id: int, error: StatusError) -> None:
-        if self._closed:
-            return
-        response = pb.IfrtResponse(response_metadata=pb.ResponseMetadata(op_id=op_id))
-        response.response_metadata.status.code = error.code  # type: ignore[assignment]
-        response.response_metadata.status.message = error.message
-        self._write(response.SerializeToString())
+        self._write(_failure(op_id, error))
+
+
+def refuse(error: StatusError, write: Callable[[bytes], None], data: bytes) -> None:
+    """Answers a request of a client that has no session."""
+    write(_failure(pb.IfrtRequest.FromString(data).request_metadata.op_id, error))
+
+
+def _failure(op_id: int, error: StatusError) -> bytes:
+    response = pb.IfrtResponse(response_metadata=pb.ResponseMetadata(op_id=op_id))
+    response.response_metadata.status.code = error.code  # type: ignore[assignment]
+    response.response_metadata.status.message = error.message
+    return response.SerializeToString()
