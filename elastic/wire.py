@@ -23,6 +23,9 @@ from elastic.handshake import OPENING_BYTES, PROOF_BYTES, REPLY_BYTES, Dialer, L
 
 _HEADER = struct.Struct("<IQ")
 _MAX_MESSAGE = 1 << 30
+_HANDSHAKE_S = 10.0
+"""Seconds that a stranger may hold a thread of ours."""
+
 _ALIGNMENT = 64
 """Bytes; a CPU device adopts host memory aligned so without a copy."""
 
@@ -167,10 +170,15 @@ def dial(address: str, secret: bytes, hello: Any) -> Channel:
 
 
 def accept(sock: socket.socket, secret: bytes) -> tuple[Any, Channel]:
-    """The (hello, channel) of a connection that a listener accepted. Raises as `dial` does."""
+    """The (hello, channel) of a connection that a listener accepted.
+
+    Raises as `dial` does, and `TimeoutError` (an `OSError`) if the other side does not prove itself soon.
+    """
     listener = Listener(secret)
+    sock.settimeout(_HANDSHAKE_S)
     sock.sendall(listener.reply(_receive_exactly(sock, OPENING_BYTES)))
     listener.check(_receive_exactly(sock, PROOF_BYTES))
+    sock.settimeout(None)
     channel = Channel(sock)
     hello, _ = channel.receive()
     return hello, channel

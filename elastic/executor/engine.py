@@ -29,6 +29,8 @@ from elastic.executor.world import Member
 from elastic.status import StatusError, status_of
 
 _READERS = 4
+_READ_AT_ONCE = 1 << 16
+"""Bytes; to send more may take longer than to wake a thread that does it."""
 
 
 class Engine:
@@ -42,7 +44,6 @@ class Engine:
         self._store = Store()
         self._programs = Programs(member)
         self._shardings: dict[tuple[int, str | None], SingleDeviceSharding] = {}
-        self._kinds: dict[int, str] = {}
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="reader")
         # One at a time: XLA's compiler uses all cores by itself.
         self._compiler = ThreadPoolExecutor(1, thread_name_prefix="compiler")
@@ -96,14 +97,15 @@ class Engine:
             data = _map_file(path) if path else payload
             values = strided(data, dtype, shape, strides) if strides else host_array(data, dtype, shape)
             mine = [device for device in devices if device in self._member.local]
-            shards = [self._place(values, device, memory_kind) for device in mine]
+            shards = [self.place(values, device, memory_kind) for device in mine]
             self._store.add_shards(array, mine, shards)
         except Exception as error:
             self._store.fail(array, status_of(error))
         if request:
             self._answer(request, lambda: (None, b""))
 
-    def _place(self, values: Any, device: int, memory_kind: str | None = None) -> jax.Array:
+    def place(self, values: np.ndarray, device: int, memory_kind: str | None) -> jax.Array:
+        """Puts values on a device of this host; any thread may."""
         sharding = self._sharding(device, memory_kind)
         shard: jax.Array = _jax.batched_device_put(
             core.ShapedArray(values.shape, values.dtype), sharding, [values], [self._member.devices[device]], True
@@ -139,9 +141,8 @@ class Engine:
             elif here in local:
                 # A copy on the spot: the source may be donated before the sender thread comes to it.
                 shard = _attempt(partial(self._own_copy, value, here))
-                self._outbox.send(self._member.owner(there), (array, there), shard)
+                self._outbox.send(self._member.owner(there), (array, there), shard, memory_kind)
             elif there in local:
-                self._kinds.update({array: memory_kind} if memory_kind else {})
                 self._store.add_shards(array, [there], [self._mailbox.expect((array, there))])
 
     def _move(self, shard: jax.Array, device: int, memory_kind: str | None, *, copy: bool = False) -> jax.Array:
@@ -154,10 +155,6 @@ class Engine:
 
     def _own_copy(self, value: Value, device: int) -> jax.Array:
         return self._move(value.shard(device), device, None, copy=True)
-
-    def receive_shard(self, array: int, device: int, values: Any) -> jax.Array:
-        """Puts a shard that a peer sent on its device; called on that peer's thread."""
-        return self._place(values, device, self._kinds.pop(array, None))
 
     def _free(self, _: memoryview, arrays: list[int]) -> None:
         self._store.free(arrays)
@@ -215,10 +212,10 @@ class Engine:
             return None, as_bytes(values, strides)
 
         try:
-            ready = shard().is_ready()
+            at_once = shard().is_ready() and shard().nbytes <= _READ_AT_ONCE
         except Exception:
-            ready = False
-        if ready:
+            at_once = False
+        if at_once:
             self._answer(request, read)
         else:
             self._readers.submit(self._answer, request, read)

@@ -58,11 +58,14 @@ class Outbox:
         self._channels: dict[str, wire.Channel] = {}
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="to-peers")
 
-    def send(self, address: str, name: Name, shard: Callable[[], Any]) -> None:
-        """Sends the shard that `shard()` gives, once it is computed, or the error that it raises."""
-        self._thread.submit(self._send, address, name, shard)
+    def send(self, address: str, name: Name, shard: Callable[[], Any], memory_kind: str | None) -> None:
+        """Sends the shard that `shard()` gives, once it is computed, or the error that it raises.
 
-    def _send(self, address: str, name: Name, shard: Callable[[], Any]) -> None:
+        `memory_kind` is where the receiver is to put it.
+        """
+        self._thread.submit(self._send, address, name, shard, memory_kind)
+
+    def _send(self, address: str, name: Name, shard: Callable[[], Any], memory_kind: str | None) -> None:
         channel = self._channels.get(address)
         if channel is None:
             hello = {"role": "peer", "generation": self._generation}
@@ -74,19 +77,24 @@ class Outbox:
             channel.send([*name, int(failure.code), failure.message])
             return
         data = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
-        channel.send([*name, 0, values.dtype.name, list(values.shape)], data.data)
+        channel.send([*name, 0, values.dtype.name, list(values.shape), memory_kind], data.data)
 
 
-def receive(channel: wire.Channel, mailbox: Mailbox, place: Callable[[int, int, Any], Any]) -> None:
-    """Takes shards from one peer until it goes away; `place(array, device, values)` puts one on its device."""
+Place = Callable[[np.ndarray, int, str | None], Any]
+"""Puts (values, virtual device, memory kind) on a device; the result is the shard."""
+
+
+def receive(channel: wire.Channel, mailbox: Mailbox, place: Place) -> None:
+    """Takes shards from one peer until it goes away, and puts each on its device."""
     try:
         while True:
-            (array, device, code, text, *shape), payload = channel.receive()
+            (array, device, code, text, *rest), payload = channel.receive()
             if code:
                 mailbox.deliver((array, device), StatusError(code, text))
                 continue
+            shape, memory_kind = rest
             try:
-                mailbox.deliver((array, device), place(array, device, host_array(payload, text, shape[0])))
+                mailbox.deliver((array, device), place(host_array(payload, text, shape), device, memory_kind))
             except Exception as error:
                 mailbox.deliver((array, device), status_of(error))
     except (OSError, EOFError, wire.FrameError):
@@ -95,4 +103,5 @@ def receive(channel: wire.Channel, mailbox: Mailbox, place: Callable[[int, int, 
 
 def host_array(data: memoryview, dtype: str, shape: list[int]) -> np.ndarray:
     """Received bytes as a numpy array, without a copy."""
-    return np.frombuffer(data, numpy_dtype(dtype)).reshape(shape)
+    element = numpy_dtype(dtype)
+    return np.frombuffer(data, element).reshape(shape) if len(data) else np.empty(shape, element)

@@ -10,12 +10,11 @@ import contextlib
 import os
 import socket
 import threading
-from collections.abc import Callable
 from typing import Any
 
 from elastic import wire
 from elastic.commands import Command
-from elastic.executor.peers import Mailbox, Outbox, receive
+from elastic.executor.peers import Mailbox, Outbox, Place, receive
 from elastic.handshake import HandshakeError
 
 
@@ -31,7 +30,7 @@ class Executor:
         self._mailbox = Mailbox()
         self._generation = 0
         self._joined = threading.Event()
-        self._place: Callable[[int, int, Any], Any] = lambda *_: None
+        self._place: Place
 
     @property
     def address(self) -> str:
@@ -60,7 +59,7 @@ class Executor:
             self._generation = spec.generation
             member = world.join(spec, self._host)
             engine = Engine(member, channel, self._mailbox, Outbox(self._secret, spec.generation))
-            self._place = engine.receive_shard
+            self._place = engine.place
             self._joined.set()
             channel.send([request, 0, describe(member)])
             engine.run()

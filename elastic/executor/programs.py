@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -68,19 +69,21 @@ class Programs:
 
     def __init__(self, member: Member) -> None:
         self._member = member
+        self._lock = threading.Lock()
         self._bindings: dict[tuple[int, ...], Binding] = {}
         self._programs: dict[int, Program] = {}
 
     def binding(self, devices: Sequence[int]) -> Binding:
         """The one `Binding` of a device list."""
         key = tuple(devices)
-        found = self._bindings.get(key)
-        if found is None:
-            device_list = _jax.DeviceList(tuple(self._member.devices[v] for v in key))
-            sharding = GSPMDSharding(device_list, _hlo.HloSharding.replicate())
-            local = tuple(v for v in key if v in self._member.local)
-            found = self._bindings[key] = Binding(key, local, device_list, sharding)
-        return found
+        with self._lock:
+            found = self._bindings.get(key)
+            if found is None:
+                device_list = _jax.DeviceList(tuple(self._member.devices[v] for v in key))
+                sharding = GSPMDSharding(device_list, _hlo.HloSharding.replicate())
+                local = tuple(v for v in key if v in self._member.local)
+                found = self._bindings[key] = Binding(key, local, device_list, sharding)
+            return found
 
     def compile(
         self, number: int, portable: bytes, options: bytes, devices: Sequence[int], replicas: int, want_blob: bool
