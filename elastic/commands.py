@@ -40,10 +40,10 @@ class Command(IntEnum):
     WAIT = 9
     """[_, request, [array]]: answer when all are computed, with the first error if one failed."""
     COMPILE = 10
-    """[_, request, program, options, [device], replicas, want a blob] + portable StableHLO: compile; the answer
-    describes the program (`executor.programs.describe`), with the serialized executable as payload if wanted."""
+    """[_, request, program, options, [device], replicas, [callback], want a blob] + portable StableHLO: compile; the
+    answer describes the program (`executor.programs.describe`), with the serialized executable as payload if wanted."""
     LOAD = 11
-    """[_, request, program, options, [device], replicas] + serialized executable."""
+    """[_, request, program, options, [device], replicas, [callback]] + serialized executable."""
     UNLOAD = 12
     """[_, program]: forget a program."""
     TEXT = 13

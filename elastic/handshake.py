@@ -11,10 +11,12 @@ import hashlib
 import hmac
 import secrets
 
-_MAGIC = b"ELASTIC1"
+MAGIC = b"ELASTIC1"
+"""The first bytes that a dialer sends."""
+
 _NONCE = 32
-OPENING_BYTES = len(_MAGIC) + _NONCE
-REPLY_BYTES = len(_MAGIC) + _NONCE + 32
+OPENING_BYTES = len(MAGIC) + _NONCE
+REPLY_BYTES = len(MAGIC) + _NONCE + 32
 PROOF_BYTES = 32
 
 
@@ -31,7 +33,7 @@ class Dialer:
 
     def opening(self) -> bytes:
         """The first `OPENING_BYTES` to send."""
-        return _MAGIC + self._nonce
+        return MAGIC + self._nonce
 
     def proof(self, reply: bytes) -> bytes:
         """Checks the listener's `REPLY_BYTES` and returns the `PROOF_BYTES` to send.
@@ -39,9 +41,9 @@ class Dialer:
         Raises:
             HandshakeError: the listener does not know the secret, or is something else.
         """
-        if len(reply) != REPLY_BYTES or not reply.startswith(_MAGIC):
+        if len(reply) != REPLY_BYTES or not reply.startswith(MAGIC):
             raise HandshakeError("what answered is not an elastic process of this version")
-        theirs = reply[len(_MAGIC) : len(_MAGIC) + _NONCE]
+        theirs = reply[len(MAGIC) : len(MAGIC) + _NONCE]
         if not hmac.compare_digest(reply[-32:], _mac(self._secret, b"listener", self._nonce, theirs)):
             raise HandshakeError("what answered does not know this pool's secret")
         return _mac(self._secret, b"dialer", theirs, self._nonce)
@@ -57,10 +59,10 @@ class Listener:
 
     def reply(self, opening: bytes) -> bytes:
         """The `REPLY_BYTES` that answer a dialer's `OPENING_BYTES`. Raises `HandshakeError` on another protocol."""
-        if len(opening) != OPENING_BYTES or not opening.startswith(_MAGIC):
+        if len(opening) != OPENING_BYTES or not opening.startswith(MAGIC):
             raise HandshakeError("what connected does not speak this version of elastic's protocol")
-        self._theirs = opening[len(_MAGIC) :]
-        return _MAGIC + self._nonce + _mac(self._secret, b"listener", self._theirs, self._nonce)
+        self._theirs = opening[len(MAGIC) :]
+        return MAGIC + self._nonce + _mac(self._secret, b"listener", self._theirs, self._nonce)
 
     def check(self, proof: bytes) -> None:
         """Raises `HandshakeError` unless the dialer's `PROOF_BYTES` are right."""

@@ -18,6 +18,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from elastic import callbacks
 from elastic import client_environment as variables
 from elastic.errors import PoolError
 
@@ -40,6 +41,7 @@ def initialize() -> None:
     from jax.extend import backend
 
     backend.register_backend_factory("elastic", make_client, priority=_PRIORITY, fail_quietly=False)
+    callbacks.install(_connect_callbacks)
     _prepare_environment(os.environ.get(variables.CONTROLLER, ""))
 
 
@@ -78,6 +80,12 @@ def make_client() -> Any:
     else:
         threading.Thread(target=_look_out, args=(address, greeting), name="elastic-look-out", daemon=True).start()
     return client
+
+
+def _connect_callbacks() -> callbacks.CallbackClient:
+    address = os.environ[variables.CONTROLLER]
+    secret = bytes.fromhex(_token(address).decode())
+    return callbacks.CallbackClient(address.removeprefix("grpc://"), secret)
 
 
 def greet(address: str, timeout_s: float = _ANSWER_S) -> socket.socket:

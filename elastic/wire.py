@@ -19,7 +19,7 @@ from typing import Any
 import msgpack
 import numpy as np
 
-from elastic.handshake import OPENING_BYTES, PROOF_BYTES, REPLY_BYTES, Dialer, Listener
+from elastic.handshake import OPENING_BYTES, PROOF_BYTES, REPLY_BYTES, Dialer, HandshakeError, Listener
 
 _HEADER = struct.Struct("<IQ")
 _MAX_MESSAGE = 1 << 30
@@ -80,7 +80,8 @@ class Channel:
         self._buffer = bytearray(1 << 16)
         self._view = memoryview(self._buffer)
         self._start = self._end = 0
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if sock.family != socket.AF_UNIX:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def send(self, message: Any, payload: Bytes = b"") -> None:
         """Sends one frame. Raises `OSError` if the other side is gone."""
@@ -154,9 +155,13 @@ class Channel:
 def dial(address: str, secret: bytes, hello: Any) -> Channel:
     """A blocking channel to a listener of the pool, proven both ways; `hello` is the first message.
 
-    Raises `OSError`, `EOFError` or `HandshakeError`.
+    `address` is HOST:PORT or unix:PATH. Raises `OSError`, `EOFError` or `HandshakeError`.
     """
-    sock = socket.create_connection(parse_address(address))
+    if address.startswith("unix:"):
+        sock = socket.socket(socket.AF_UNIX)
+        sock.connect(address.removeprefix("unix:"))
+    else:
+        sock = socket.create_connection(parse_address(address))
     try:
         dialer = Dialer(secret)
         sock.sendall(dialer.opening())
@@ -298,6 +303,40 @@ class Link(asyncio.Protocol):
         self.close()
         self._transport = None
         closed(reason)
+
+
+class Greeting(asyncio.Protocol):
+    """A connection until it has proven the secret and said hello; then its frames go to whoever serves it."""
+
+    def __init__(self, secret: bytes, serve: Callable[[dict[str, Any], Link], None]) -> None:
+        self._listener = Listener(secret)
+        self._serve = serve
+        self._data = b""
+        self._replied = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self._data += data
+        try:
+            if not self._replied and len(self._data) >= OPENING_BYTES:
+                self._transport.write(self._listener.reply(self._data[:OPENING_BYTES]))
+                self._data = self._data[OPENING_BYTES:]
+                self._replied = True
+            if self._replied and len(self._data) >= PROOF_BYTES:
+                self._listener.check(self._data[:PROOF_BYTES])
+                self._welcome(self._data[PROOF_BYTES:])
+        except HandshakeError:
+            self._transport.abort()
+
+    def _welcome(self, rest: bytes) -> None:
+        link = Link(lambda hello, _: self._serve(hello, link), lambda _: None)
+        link.connection_made(self._transport)
+        self._transport.set_protocol(link)
+        if rest:
+            link.data_received(rest)
 
 
 async def open_link(

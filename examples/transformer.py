@@ -1,8 +1,8 @@
 """A small decoder-only transformer that learns Python's own source code, character by character. Plain JAX.
 
 Fully sharded over a 2-D mesh made from all devices: matrices, their Adam moments and the batch are split over "fsdp",
-heads and hidden units over "tensor" too (only the tiny vectors of the norms are whole everywhere). Names end in shapes: B batch, T positions, V characters, D width, L layers,
-N heads, K width of a head, F hidden units of the MLP.
+heads and hidden units over "tensor" too; only the small vectors of the norms are whole everywhere. Names end in shapes:
+B batch, T positions, V characters, D width, L layers, N heads, K width of a head, F hidden units of the MLP.
 """
 
 import argparse

@@ -17,7 +17,6 @@ from typing import Any
 
 from elastic import wire
 from elastic.agent.template import Template
-from elastic.handshake import OPENING_BYTES, PROOF_BYTES, HandshakeError, Listener
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,7 @@ class Agent:
     async def start(self) -> str:
         """Listens and starts the first standby; returns the address. Raises `OSError` if it cannot listen."""
         self._server = await asyncio.get_running_loop().create_server(
-            lambda: _Greeting(self._settings.secret, self._serve), self._host, self._port, reuse_port=False
+            lambda: wire.Greeting(self._settings.secret, self._serve), self._host, self._port, reuse_port=False
         )
         self._port = self._server.sockets[0].getsockname()[1]
         environment = executor_environment(dict(os.environ))
@@ -104,40 +103,6 @@ class Agent:
     def _tell(self, event: dict[str, Any]) -> None:
         if self._controller is not None:
             self._controller.send(wire.frame(event))
-
-
-class _Greeting(asyncio.Protocol):
-    """A connection until it has proven the secret and said hello; then its frames go to whoever serves it."""
-
-    def __init__(self, secret: bytes, serve: Callable[[dict[str, Any], wire.Link], None]) -> None:
-        self._listener = Listener(secret)
-        self._serve = serve
-        self._data = b""
-        self._replied = False
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-
-    def data_received(self, data: bytes) -> None:
-        self._data += data
-        try:
-            if not self._replied and len(self._data) >= OPENING_BYTES:
-                self._transport.write(self._listener.reply(self._data[:OPENING_BYTES]))
-                self._data = self._data[OPENING_BYTES:]
-                self._replied = True
-            if self._replied and len(self._data) >= PROOF_BYTES:
-                self._listener.check(self._data[:PROOF_BYTES])
-                self._welcome(self._data[PROOF_BYTES:])
-        except HandshakeError:
-            self._transport.abort()
-
-    def _welcome(self, rest: bytes) -> None:
-        link = wire.Link(lambda hello, _: self._serve(hello, link), lambda _: None)
-        link.connection_made(self._transport)
-        self._transport.set_protocol(link)
-        if rest:
-            link.data_received(rest)
 
 
 _FORCED_DEVICE_COUNT = "--xla_force_host_platform_device_count"

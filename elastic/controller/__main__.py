@@ -9,18 +9,21 @@ import itertools
 import json
 import os
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from elastic import wire
+from elastic.controller.callbacks import CallbackSwitch
 from elastic.controller.hosts import Host
 from elastic.controller.placement import spread
 from elastic.controller.programs import Compiler
-from elastic.controller.service import ProxyService
+from elastic.controller.service import ProxyService, Sessions
 from elastic.controller.session import Session
 from elastic.controller.world import World
 from elastic.errors import HostLostError, PoolError, UsageError
 from elastic.front import GrpcServer
+from elastic.handshake import MAGIC
 from elastic.run_directory import RunDirectory
 
 
@@ -64,18 +67,17 @@ async def _serve(arguments: argparse.Namespace) -> None:
             hosts[id] = await Host.connect(id, address, secret, host_lost)
             stack.callback(hosts[id].close)
         placement = spread(1, list(hosts), arguments.virtual_devices)
-        world = await World.form(placement, hosts, secret, world_failed)
+        callbacks = CallbackSwitch()
+        world = await World.form(placement, hosts, secret, callbacks, world_failed)
         stack.callback(world.close)
-        compiler, numbers, sessions = Compiler(), itertools.count(1), itertools.count(1)
-
-        def new_session() -> Session:
-            return Session(next(sessions), world, compiler, numbers, run_dir / "uploads")
-
+        compiler, numbers = Compiler(), itertools.count(1)
+        sessions = Sessions(lambda id: Session(id, world, compiler, numbers, run_dir / "uploads"))
+        others = {MAGIC: lambda: wire.Greeting(secret, callbacks.serve_client)}
         # Who can open the socket file has the rights of its directory's owner; a port is open to every user.
-        servers = [await GrpcServer.start(ProxyService(new_session, None), path=run_dir / "client.sock")]
+        servers = [await GrpcServer.start(ProxyService(sessions, None), path=run_dir / "client.sock", others=others)]
         stack.push_async_callback(servers[0].close)
         if arguments.listen:
-            servers.append(await _listen(arguments.listen, ProxyService(new_session, secret_text)))
+            servers.append(await _listen(arguments.listen, ProxyService(sessions, secret_text), others))
             stack.push_async_callback(servers[1].close)
 
         def hold_back() -> None:
@@ -87,10 +89,12 @@ async def _serve(arguments: argparse.Namespace) -> None:
         await ended
 
 
-async def _listen(address: str, service: ProxyService) -> GrpcServer:
+async def _listen(
+    address: str, service: ProxyService, others: Mapping[bytes, Callable[[], asyncio.Protocol]]
+) -> GrpcServer:
     try:
         host, port = wire.parse_address(address)
-        return await GrpcServer.start(service, host=host, port=port)
+        return await GrpcServer.start(service, host=host, port=port, others=others)
     except (OSError, ValueError) as error:
         raise UsageError(f"the controller cannot listen on {address}: {error}; choose another --listen") from error
 

@@ -54,8 +54,8 @@ class Host:
         return pid, address
 
     def exit_of(self, pid: int) -> asyncio.Future[str]:
-        """The reason why an executor that was taken ended, once it has ended."""
-        return self._exits[pid]
+        """The reason why an executor that was taken ended, once it has ended. To be asked for once."""
+        return self._exits.pop(pid)
 
     def kill(self, pid: int) -> None:
         """Has an executor killed."""
@@ -72,7 +72,7 @@ class Host:
             reason = event["reason"] + (f"; its last words:\n{event['log']}" if event["log"] else "")
             if event["exited"] == 0:
                 self._failure = reason
-            future = self._exits.pop(event["exited"], None)
+            future = self._exits.get(event["exited"])
             if future is not None and not future.done():
                 future.set_result(reason)
         elif "refused" in event:

@@ -25,6 +25,9 @@ def describe_client(session: int, devices: Sequence[dict[str, Any]]) -> pb.InitR
         process_index=0,
         runtime_type=_RUNTIME_TYPE,
     )
+    response.client_attributes.SetInParent()
+    # What jax.export asks of a client before it serializes a program for it.
+    response.client_attributes.attributes["serialize_with_sdy"].bool_value = True
     kinds = list(dict.fromkeys(kind for device in devices for kind in device["memories"]))
     for number, device in enumerate(devices):
         name = f"{platform.capitalize()}Device(id={number})"

@@ -11,6 +11,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import Any
 
+from elastic.callbacks import OPTION
 from elastic.commands import Command
 from elastic.controller import shardings
 from elastic.controller.shardings import Shape, Sharding
@@ -28,16 +29,19 @@ class Source:
         options: serialized CompileOptionsProto, without a device assignment.
         devices: virtual devices, replica by replica.
         replicas: how many replicas; each has len(devices) / replicas partitions.
+        callbacks: numbers of the client's functions that it calls, in the order of their indices in the program.
     """
 
     portable: bytes
     options: bytes
     devices: tuple[int, ...]
     replicas: int
+    callbacks: tuple[int, ...] = ()
 
     @property
     def content(self) -> bytes:
-        """Equal for programs whose executables are equal: all but which devices they run on."""
+        """Equal for programs whose executables are equal: all but which devices they run on, and which functions of
+        the client they call."""
         digest = hashlib.sha256()
         for part in (self.options, f"{len(self.devices)},{self.replicas}".encode(), self.portable):
             digest.update(len(part).to_bytes(8, "little"))
@@ -85,7 +89,17 @@ def parse_source(request: pb.CompileRequest) -> Source:
     ) or (max(build.device_ordinal, 0),)
     build.ClearField("device_assignment")
     build.device_ordinal = -1
-    return Source(request.program.data, options.SerializeToString(deterministic=True), devices, replicas)
+    callbacks = _take_callbacks(options)
+    return Source(request.program.data, options.SerializeToString(deterministic=True), devices, replicas, callbacks)
+
+
+def _take_callbacks(options: pb.CompileOptionsProto) -> tuple[int, ...]:
+    """Takes the option out in which the client's plugin names a program's callbacks."""
+    if OPTION not in options.env_option_overrides:
+        return ()
+    numbers = options.env_option_overrides[OPTION].string_field
+    del options.env_option_overrides[OPTION]
+    return tuple(int(number) for number in numbers.split(","))
 
 
 class Compiler:
@@ -99,7 +113,7 @@ class Compiler:
         content = source.content
         compiled = self._compiled.get(content)
         hosts = world.one_per_host(source.devices)
-        arguments = [number, source.options, list(source.devices), source.replicas]
+        arguments = [number, source.options, list(source.devices), source.replicas, list(source.callbacks)]
         if compiled is None:
             compiled = self._compiled[content] = asyncio.get_running_loop().create_future()
             try:
@@ -145,10 +159,14 @@ def metadata(program: Program) -> pb.LoadedExecutableMetadataResponse:
             field.SetInParent()
             for op_sharding in about[key]:
                 field.shardings.add().ParseFromString(op_sharding)
-    for layouts, key in (
-        (response.parameter_layouts_list, "parameter_layouts"),
-        (response.output_layouts_list, "output_layouts"),
+    for layouts, error, key in (
+        (response.parameter_layouts_list, response.parameter_layouts_error, "parameter_layouts"),
+        (response.output_layouts_list, response.output_layouts_error, "output_layouts"),
     ):
+        if about[key] is None:
+            error.code = pb.StatusProto.UNIMPLEMENTED
+            error.message = "a program with tokens has no layouts"
+            continue
         layouts.SetInParent()
         for minor_to_major in about[key]:
             layouts.layouts.add().minor_to_major.extend(minor_to_major)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import secrets
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -21,14 +22,42 @@ _CHUNK = 1 << 20
 """Bytes of a download in one message."""
 
 
-class ProxyService:
-    """Makes a handler for each call. One client at a time; the next may come when it has left."""
+class Sessions:
+    """The one session that there may be at a time; the next client may come when the last has left."""
 
-    def __init__(self, new_session: Callable[[], Session], token: str | None) -> None:
-        """`token`: what a client must show in its session's initialization data, None if anyone who connects may."""
+    def __init__(self, new_session: Callable[[int], Session]) -> None:
+        """`new_session(id)` makes a session. Ids cannot be guessed: they are what later calls of a client show."""
         self._new_session = new_session
+        self._current: Session | None = None
+
+    def open(self) -> Session:
+        """Raises `StatusError` if another client is there."""
+        if self._current is not None:
+            raise StatusError(
+                Code.FAILED_PRECONDITION, "another client uses this controller; a run serves one client at a time"
+            )
+        self._current = self._new_session(secrets.randbits(63))
+        return self._current
+
+    def close(self, session: Session) -> None:
+        if self._current is session:
+            self._current = None
+            session.close()
+
+    def get(self, id: int) -> Session:
+        """The session with this id. Raises `GrpcError`."""
+        if self._current is None or self._current.id != id:
+            raise GrpcError(GrpcStatus.NOT_FOUND, "there is no session of this id")
+        return self._current
+
+
+class ProxyService:
+    """Makes a handler for each call that comes in at one address."""
+
+    def __init__(self, sessions: Sessions, token: str | None) -> None:
+        """`token`: what a client must show in its session's initialization data, None if anyone who connects may."""
+        self.sessions = sessions
         self._token = token
-        self._session: Session | None = None
 
     def __call__(self, call: Call) -> CallHandler:
         kind = _CALLS.get(call.method)
@@ -46,24 +75,7 @@ class ProxyService:
                     Code.UNAUTHENTICATED,
                     "this controller wants a token: set ELASTIC_TOKEN_FILE to the file that holds it",
                 )
-        if self._session is not None:
-            raise StatusError(
-                Code.FAILED_PRECONDITION, "another client uses this controller; a run serves one client at a time"
-            )
-        self._session = self._new_session()
-        return self._session
-
-    def close(self, session: Session) -> None:
-        """Ends a session."""
-        if self._session is session:
-            self._session = None
-            session.close()
-
-    def session(self, id: int) -> Session:
-        """The session with this id. Raises `GrpcError`."""
-        if self._session is None or self._session.id != id:
-            raise GrpcError(GrpcStatus.NOT_FOUND, f"there is no session {id}")
-        return self._session
+        return self.sessions.open()
 
 
 class _SessionCall:
@@ -99,7 +111,7 @@ class _SessionCall:
 
     def _end(self) -> None:
         if self._session is not None:
-            self._service.close(self._session)
+            self._service.sessions.close(self._session)
 
 
 class _Unary:
@@ -148,7 +160,7 @@ class _Store:
 
     def __init__(self, service: ProxyService, call: Call) -> None:
         metadata = pb.GrpcHostBufferStoreMetadata.FromString(call.metadata.get(_STORE_METADATA, b""))
-        self._session = service.session(metadata.session_id)
+        self._session = service.sessions.get(metadata.session_id)
         self._call = call
         self._handle = metadata.handle
         self._size = metadata.buffer_size
@@ -174,7 +186,7 @@ class _ReadFromDisk(_Unary):
 
     def answer(self, request: pb.GrpcHostBufferReadFromDiskRequest) -> None:
         metadata = request.metadata
-        self._service.session(metadata.session_id).buffers.store_file(metadata.handle, metadata.buffer_size)
+        self._service.sessions.get(metadata.session_id).buffers.store_file(metadata.handle, metadata.buffer_size)
         self._call.write(b"")
 
 
@@ -182,7 +194,7 @@ class _Lookup(_Unary):
     request = pb.GrpcHostBufferLookupRequest
 
     def answer(self, request: pb.GrpcHostBufferLookupRequest) -> None:
-        data = memoryview(self._service.session(request.session_id).buffers.get(request.handle).read())
+        data = memoryview(self._service.sessions.get(request.session_id).buffers.get(request.handle).read())
         for start in range(0, max(len(data), 1), _CHUNK):
             chunk = data[start : start + _CHUNK]
             self._call.write(_bytes_field(1, len(chunk)), chunk)
@@ -192,7 +204,7 @@ class _Delete(_Unary):
     request = pb.GrpcHostBufferDeleteRequest
 
     def answer(self, request: pb.GrpcHostBufferDeleteRequest) -> None:
-        self._service.session(request.session_id).buffers.delete(request.handle)
+        self._service.sessions.get(request.session_id).buffers.delete(request.handle)
         self._call.write(b"")
 
 

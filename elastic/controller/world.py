@@ -9,10 +9,12 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from elastic import wire
 from elastic.commands import Command
+from elastic.controller.callbacks import CallbackSwitch
 from elastic.controller.hosts import Host
 from elastic.controller.placement import Placement
 from elastic.errors import HostLostError, PoolError
@@ -31,17 +33,21 @@ class _Member:
         self.pid = pid
         self.address = address
         self.link: wire.Link
+        self.callbacks: wire.Link
 
 
 class World:
     """The executors of one generation. Made by `form`."""
 
-    def __init__(self, placement: Placement, failed: Callable[[HostLostError], None]) -> None:
+    def __init__(
+        self, placement: Placement, callbacks: CallbackSwitch, failed: Callable[[HostLostError], None]
+    ) -> None:
         self.placement = placement
         self.devices: list[dict[str, Any]] = []
         """What each virtual device is (see `executor.process.describe`)."""
         self.failure: HostLostError | None = None
         self.on_congestion: Callable[[], None] = lambda: None
+        self._callbacks = callbacks
         self._failed = failed
         self._members: list[_Member] = []
         self._requests = itertools.count(1)
@@ -51,13 +57,18 @@ class World:
 
     @classmethod
     async def form(
-        cls, placement: Placement, hosts: Mapping[str, Host], secret: bytes, failed: Callable[[HostLostError], None]
+        cls,
+        placement: Placement,
+        hosts: Mapping[str, Host],
+        secret: bytes,
+        callbacks: CallbackSwitch,
+        failed: Callable[[HostLostError], None],
     ) -> World:
         """Takes a standby of each host and joins them; `failed(error)` is called once if the world later breaks.
 
         Raises `PoolError` or `HostLostError` if it cannot be formed.
         """
-        world = cls(placement, failed)
+        world = cls(placement, callbacks, failed)
         try:
             await asyncio.gather(*(world._enlist(hosts[id], rank, secret) for rank, id in enumerate(placement.hosts)))
             await world._join()
@@ -72,15 +83,29 @@ class World:
     async def _enlist(self, host: Host, rank: int, secret: bytes) -> None:
         pid, address = await host.take_standby()
         member = _Member(host, rank, pid, address)
-        hello = {"role": "controller", "generation": self.placement.generation}
         try:
-            member.link = await wire.open_link(
-                address, secret, hello, self._hear, lambda reason: self._gone(member, reason)
+            member.link, member.callbacks = await asyncio.gather(
+                self._open(member, secret, "controller", self._hear, lambda reason: self._gone(member, reason)),
+                self._open(member, secret, "callbacks", partial(self._called, member), lambda _: None),
             )
         except OSError as error:
             raise PoolError(f"the executor of host {host.id} at {address} cannot be reached: {error}") from error
         member.link.on_congestion = lambda: self.on_congestion()
         self._members.append(member)
+
+    async def _open(
+        self,
+        member: _Member,
+        secret: bytes,
+        role: str,
+        received: Callable[[Any, wire.Bytes], None],
+        closed: Callable[[str], None],
+    ) -> wire.Link:
+        hello = {"role": role, "generation": self.placement.generation}
+        return await wire.open_link(member.address, secret, hello, received, closed)
+
+    def _called(self, member: _Member, message: list[Any], payload: wire.Bytes) -> None:
+        self._callbacks.called(member.callbacks, message, payload)
 
     async def _join(self) -> None:
         self._members.sort(key=lambda member: member.rank)
@@ -227,6 +252,7 @@ class World:
         for member in self._members:
             member.host.kill(member.pid)
             member.link.close()
+            member.callbacks.close()
 
     def _gone(self, member: _Member, reason: str) -> None:
         if self.failure is None:
@@ -239,7 +265,7 @@ class World:
         try:
             exit = await asyncio.wait_for(asyncio.shield(member.host.exit_of(member.pid)), _EXPLANATION_S)
             self.lost(member.host.id, f"its executor (pid {member.pid}) {exit}")
-        except (TimeoutError, KeyError):
+        except TimeoutError:
             self.lost(member.host.id, f"its executor (pid {member.pid}) is gone: {reason}")
 
 

@@ -22,6 +22,7 @@ from jaxlib import _jax
 from elastic import wire
 from elastic.commands import Command
 from elastic.dtypes import numpy_dtype
+from elastic.executor.callbacks import Callbacks
 from elastic.executor.peers import Mailbox, Outbox, host_array
 from elastic.executor.programs import Programs, cost
 from elastic.executor.store import Store, Value
@@ -36,13 +37,15 @@ _READ_AT_ONCE = 1 << 16
 class Engine:
     """One member of a world at work."""
 
-    def __init__(self, member: Member, channel: wire.Channel, mailbox: Mailbox, outbox: Outbox) -> None:
+    def __init__(
+        self, member: Member, channel: wire.Channel, mailbox: Mailbox, outbox: Outbox, callbacks: Callbacks
+    ) -> None:
         self._member = member
         self._channel = channel
         self._mailbox = mailbox
         self._outbox = outbox
         self._store = Store()
-        self._programs = Programs(member)
+        self._programs = Programs(member, callbacks)
         self._shardings: dict[tuple[int, str | None], SingleDeviceSharding] = {}
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="reader")
         # One at a time: XLA's compiler uses all cores by itself.
@@ -174,20 +177,28 @@ class Engine:
         options: bytes,
         devices: list[int],
         replicas: int,
+        callbacks: list[int],
         want_blob: bool,
     ) -> None:
         portable = bytes(payload)
         self._compiler.submit(
             self._answer,
             request,
-            lambda: self._programs.compile(program, portable, options, devices, replicas, want_blob),
+            lambda: self._programs.compile(program, portable, options, devices, replicas, callbacks, want_blob),
         )
 
     def _load(
-        self, payload: memoryview, request: int, program: int, options: bytes, devices: list[int], replicas: int
+        self,
+        payload: memoryview,
+        request: int,
+        program: int,
+        options: bytes,
+        devices: list[int],
+        replicas: int,
+        callbacks: list[int],
     ) -> None:
         def load() -> tuple[None, bytes]:
-            self._programs.load(program, bytes(payload), options, devices, replicas)
+            self._programs.load(program, bytes(payload), options, devices, replicas, callbacks)
             return None, b""
 
         self._compiler.submit(self._answer, request, load)

@@ -14,6 +14,7 @@ from typing import Any
 
 from elastic import wire
 from elastic.commands import Command
+from elastic.executor.callbacks import Callbacks
 from elastic.executor.peers import Mailbox, Outbox, Place, receive
 from elastic.handshake import HandshakeError
 
@@ -28,6 +29,7 @@ class Executor:
         self._controller: wire.Channel | None = None
         self._controller_came = threading.Event()
         self._mailbox = Mailbox()
+        self._callbacks = Callbacks()
         self._generation = 0
         self._joined = threading.Event()
         self._place: Place
@@ -58,7 +60,8 @@ class Executor:
             spec = world.WorldSpec(**argument)
             self._generation = spec.generation
             member = world.join(spec, self._host)
-            engine = Engine(member, channel, self._mailbox, Outbox(self._secret, spec.generation))
+            outbox = Outbox(self._secret, spec.generation)
+            engine = Engine(member, channel, self._mailbox, outbox, self._callbacks)
             self._place = engine.place
             self._joined.set()
             channel.send([request, 0, describe(member)])
@@ -78,6 +81,8 @@ class Executor:
         if hello.get("role") == "controller" and self._controller is None:
             self._controller = channel
             self._controller_came.set()
+        elif hello.get("role") == "callbacks":
+            self._callbacks.serve(channel)
         elif hello.get("role") == "peer":
             # A peer of the same world may be ready before this member is.
             self._joined.wait()

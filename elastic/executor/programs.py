@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -16,7 +16,8 @@ from jaxlib import _hlo, _jax
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
-from elastic.dtypes import KIND_OF_NAME
+from elastic.dtypes import KIND_OF_NAME, TOKEN
+from elastic.executor.callbacks import Callbacks
 from elastic.executor.store import Binding, Store, Value
 from elastic.executor.world import Member
 from elastic.status import status_of
@@ -67,8 +68,9 @@ class Program:
 class Programs:
     """The programs of one executor, and the device lists they run on."""
 
-    def __init__(self, member: Member) -> None:
+    def __init__(self, member: Member, callbacks: Callbacks) -> None:
         self._member = member
+        self._callbacks = callbacks
         self._lock = threading.Lock()
         self._bindings: dict[tuple[int, ...], Binding] = {}
         self._programs: dict[int, Program] = {}
@@ -86,7 +88,14 @@ class Programs:
             return found
 
     def compile(
-        self, number: int, portable: bytes, options: bytes, devices: Sequence[int], replicas: int, want_blob: bool
+        self,
+        number: int,
+        portable: bytes,
+        options: bytes,
+        devices: Sequence[int],
+        replicas: int,
+        callbacks: Sequence[int],
+        want_blob: bool,
     ) -> tuple[dict[str, Any], bytes]:
         """Compiles portable StableHLO; the answer is (`describe`, serialized executable or nothing)."""
         binding = self.binding(devices)
@@ -94,17 +103,31 @@ class Programs:
             module = stablehlo.deserialize_portable_artifact(context, portable)
             results = _result_types(module)
             executable = self._member.client.compile_and_load(
-                module, binding.device_list, self._options(options, binding, replicas)
+                module,
+                binding.device_list,
+                self._options(options, binding, replicas),
+                host_callbacks=[self._callbacks.stub(callback) for callback in callbacks],
             )
         self._programs[number] = Program(executable, binding)
         blob = self._member.client.serialize_executable(executable) if want_blob else b""
         return describe(executable, results), blob
 
-    def load(self, number: int, blob: bytes, options: bytes, devices: Sequence[int], replicas: int) -> None:
+    def load(
+        self,
+        number: int,
+        blob: bytes,
+        options: bytes,
+        devices: Sequence[int],
+        replicas: int,
+        callbacks: Sequence[int],
+    ) -> None:
         """Loads an executable that another executor of this pool has compiled and serialized."""
         binding = self.binding(devices)
         executable = self._member.client.deserialize_executable(
-            blob, binding.device_list, self._options(options, binding, replicas)
+            blob,
+            binding.device_list,
+            self._options(options, binding, replicas),
+            host_callbacks=[self._callbacks.stub(callback) for callback in callbacks],
         )
         self._programs[number] = Program(executable, binding)
 
@@ -131,8 +154,8 @@ def describe(executable: Any, results: list[tuple[int, list[int]]]) -> dict[str,
         "results": results,
         "parameter_shardings": parameter_shardings and [s.SerializeToString() for s in parameter_shardings],
         "output_shardings": output_shardings and [s.SerializeToString() for s in output_shardings],
-        "parameter_layouts": [_minor_to_major(layout) for layout in executable.get_parameter_layouts()],
-        "output_layouts": [_minor_to_major(layout) for layout in executable.get_output_layouts()],
+        "parameter_layouts": _layouts(executable.get_parameter_layouts),
+        "output_layouts": _layouts(executable.get_output_layouts),
         "output_memory_kinds": executable.get_output_memory_kinds(),
         "donated": sorted(donated_inputs(executable)),
         "fingerprint": executable.fingerprint or b"",
@@ -157,8 +180,12 @@ def cost(executable: Any) -> dict[str, Any]:
     return dict(executable.cost_analysis())
 
 
-def _minor_to_major(layout: Any) -> list[int]:
-    return list(layout._xla_layout().minor_to_major())
+def _layouts(get: Callable[[], Any]) -> list[list[int]] | None:
+    """The order of dimensions, minor to major, of each value; None for a program with tokens, which have none."""
+    try:
+        return [list(layout._xla_layout().minor_to_major()) for layout in get()]
+    except _jax.JaxRuntimeError:
+        return None
 
 
 def _result_types(module: Any) -> list[tuple[int, list[int]]]:
@@ -168,6 +195,8 @@ def _result_types(module: Any) -> list[tuple[int, list[int]]]:
 
 
 def _kind_and_dimensions(result: Any) -> tuple[int, list[int]]:
+    if str(result) == "!stablehlo.token":  # A token, which orders effects and has no bytes.
+        return TOKEN, []
     tensor = ir.RankedTensorType(result)
     return KIND_OF_NAME[_element_name(tensor.element_type)], list(tensor.shape)
 
@@ -194,7 +223,10 @@ def _result_shapes(executable: Any) -> list[tuple[tuple[int, ...], Any]]:
     module = executable.hlo_modules()[0]
     result = _hlo.XlaComputation(module.as_serialized_hlo_module_proto()).program_shape().result_shape()
     shapes = result.tuple_shapes() if result.is_tuple() else [result]
-    return [(tuple(shape.dimensions()), shape.numpy_dtype()) for shape in shapes]
+    return [
+        ((0,), np.dtype(bool)) if shape.is_token() else (tuple(shape.dimensions()), shape.numpy_dtype())
+        for shape in shapes
+    ]
 
 
 def _copy(array: jax.Array, binding: Binding) -> jax.Array:

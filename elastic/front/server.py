@@ -16,6 +16,7 @@ import errno
 import os
 import socket
 import stat
+from collections.abc import Callable, Mapping
 from typing import Final, cast
 
 from elastic.front.frames import Limits
@@ -26,13 +27,17 @@ _BUDGET: Final = 1 << 18
 _LOW_WATER: Final = 1 << 16
 # Seconds for a client to take our last words (GOAWAY, statuses) before the connection is cut.
 _LINGER: Final = 1.0
+_MAGIC_BYTES: Final = 8
 
 
 class GrpcServer:
     """Serves gRPC calls on a Unix socket or a TCP port. Made by `start`."""
 
-    def __init__(self, service: Service, limits: Limits) -> None:
+    def __init__(
+        self, service: Service, limits: Limits, others: Mapping[bytes, Callable[[], asyncio.Protocol]]
+    ) -> None:
         self._service = service
+        self._others = others
         self._limits = limits
         self._server: asyncio.Server | None = None
         self._connections: set[_Connection] = set()
@@ -52,15 +57,18 @@ class GrpcServer:
         host: str | None = None,
         port: int | None = None,
         limits: Limits | None = None,
+        others: Mapping[bytes, Callable[[], asyncio.Protocol]] | None = None,
     ) -> GrpcServer:
         """Listen on the Unix socket `path`, or on `host` (default 127.0.0.1) and `port` (default 0: any free one).
+
+        A connection whose first bytes are a key of `others` (8 bytes) is not gRPC and given to that protocol.
 
         An address that is in use gives OSError: ports are never shared, and a socket file is replaced only if nobody
         listens on it any more.
         """
         if path is not None and (host is not None or port is not None):
             raise ValueError("GrpcServer.start: give either path, or host and port, not both")
-        server = cls(service, limits or Limits())
+        server = cls(service, limits or Limits(), others or {})
         loop = asyncio.get_running_loop()
         if path is not None:
             server._path = os.fspath(path)
@@ -124,8 +132,31 @@ class GrpcServer:
                 if (status.st_dev, status.st_ino) == self._inode:
                     os.unlink(self._path)
 
-    def _connection(self) -> _Connection:
-        return _Connection(self, self._service, self._limits)
+    def _connection(self) -> asyncio.Protocol:
+        connection = _Connection(self, self._service, self._limits)
+        return _Doorway(connection, self._others) if self._others else connection
+
+
+class _Doorway(asyncio.Protocol):
+    """A connection until its first bytes have told what it is."""
+
+    def __init__(self, otherwise: asyncio.Protocol, others: Mapping[bytes, Callable[[], asyncio.Protocol]]) -> None:
+        self._otherwise = otherwise
+        self._others = others
+        self._data = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+
+    def data_received(self, data: bytes) -> None:
+        self._data += data
+        if len(self._data) < _MAGIC_BYTES:
+            return
+        make = self._others.get(self._data[:_MAGIC_BYTES])
+        protocol = make() if make is not None else self._otherwise
+        self._transport.set_protocol(protocol)
+        protocol.connection_made(self._transport)
+        protocol.data_received(self._data)
 
 
 class _Connection(asyncio.Protocol):

@@ -1,0 +1,123 @@
+"""Host callbacks on the client's side: Python functions that a program calls while it runs on the hosts.
+
+jaxlib's proxy client cannot ship a callable, and ours never leaves the client either. The plugin takes the callables
+of a program out before it is compiled, gives each a number, and names the numbers in a compile option. The executors
+compile with stubs in their place; a stub that is called sends its arguments over a connection of our own, through the
+controller, to this process, where the function runs, and waits for the results.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import traceback
+import weakref
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import wraps
+from typing import Any
+
+from elastic import wire
+from elastic.callback_values import pack, unpack
+from elastic.status import Code
+
+OPTION = "elastic_host_callbacks"
+"""The compile option that names a program's callbacks: their numbers, with commas, in the order of their indices."""
+
+_THREADS = 64
+"""Callbacks that may wait for one another at once."""
+
+Function = Callable[..., Sequence[Any]]
+
+
+class CallbackClient:
+    """Runs callbacks for the controller at an address; connects when the first program with callbacks is compiled."""
+
+    def __init__(self, address: str, secret: bytes) -> None:
+        """`address` is HOST:PORT or unix:PATH of the controller."""
+        self._address = address
+        self._secret = secret
+        self._functions: dict[int, Function] = {}
+        self._numbers = itertools.count(1)
+        self._channel: wire.Channel | None = None
+        self._lock = threading.Lock()
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="elastic-callback")
+
+    def add(self, functions: Sequence[Function]) -> list[int]:
+        """Gives functions numbers by which the hosts can call them. Raises `OSError` if there is no controller."""
+        with self._lock:
+            if self._channel is None:
+                self._channel = wire.dial(self._address, self._secret, {"role": "callbacks"})
+                threading.Thread(target=self._serve, name="elastic-callbacks", daemon=True).start()
+        numbers = [next(self._numbers) for _ in functions]
+        self._functions.update(zip(numbers, functions, strict=True))
+        return numbers
+
+    def forget(self, numbers: Sequence[int]) -> None:
+        """The programs that could call these functions are gone."""
+        for number in numbers:
+            self._functions.pop(number, None)
+
+    def _serve(self) -> None:
+        assert self._channel is not None
+        try:
+            while True:
+                (call, number, description), payload = self._channel.receive()
+                self._threads.submit(self._run, call, number, description, payload)
+        except (OSError, EOFError, wire.FrameError, RuntimeError):
+            self._channel.close()
+
+    def _run(self, call: int, number: int, description: list[Any], payload: memoryview) -> None:
+        assert self._channel is not None
+        try:
+            function = self._functions[number]
+            results = function(*unpack(description, payload))
+            described, data = pack(results)
+            answer: list[Any] = [call, 0, described]
+        except BaseException:
+            # What plain JAX puts into its error too, so that the script can see which line of which function failed.
+            answer, data = [call, int(Code.INTERNAL), traceback.format_exc()], b""
+        try:
+            self._channel.send(answer, data)
+        except OSError:
+            self._channel.close()
+
+
+class _Holder:
+    """Lives as long as an executable, which itself takes no weak references."""
+
+
+def install(connect: Callable[[], CallbackClient]) -> None:
+    """Makes JAX hand the callbacks of programs for a pool to a `CallbackClient`; other backends are left alone.
+
+    `connect()` is called once, at the first such program.
+    """
+    from jax._src import compiler
+
+    if getattr(compiler.backend_compile_and_load, "_elastic", False):
+        return
+    compile_and_load = compiler.backend_compile_and_load
+    clients: list[CallbackClient] = []
+
+    @wraps(compile_and_load)
+    def with_callbacks(
+        backend: Any, module: Any, executable_devices: Any, options: Any, host_callbacks: Sequence[Function]
+    ) -> Any:
+        if not host_callbacks or not backend.platform_version.startswith("elastic"):
+            return compile_and_load(backend, module, executable_devices, options, host_callbacks)
+        if not clients:
+            clients.append(connect())
+        numbers = clients[0].add(host_callbacks)
+        overrides = list(options.env_option_overrides)
+        options.env_option_overrides = [*overrides, (OPTION, ",".join(map(str, numbers)))]
+        try:
+            executable = compile_and_load(backend, module, executable_devices, options, [])
+        finally:
+            options.env_option_overrides = overrides
+        holder = _Holder()
+        weakref.finalize(holder, clients[0].forget, numbers)
+        executable.keep_alive(holder)
+        return executable
+
+    with_callbacks._elastic = True  # type: ignore[attr-defined]
+    compiler.backend_compile_and_load = with_callbacks

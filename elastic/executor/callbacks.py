@@ -1,0 +1,58 @@
+"""Host callbacks on the executor's side: stubs that call functions of the client and wait for what they return.
+
+A stub may be called on any thread, also on the one that reads commands, so answers come over a connection of their own.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+
+import numpy as np
+
+from elastic import wire
+from elastic.callback_values import pack, unpack
+from elastic.status import StatusError
+
+
+class Callbacks:
+    """The connection over which this executor calls the client."""
+
+    def __init__(self) -> None:
+        self._channel: wire.Channel | None = None
+        self._connected = threading.Event()
+        self._calls = itertools.count(1)
+        self._waiting: dict[int, Future[tuple[Any, memoryview]]] = {}
+
+    def serve(self, channel: wire.Channel) -> None:
+        """Takes answers from the controller until the connection ends."""
+        self._channel = channel
+        self._connected.set()
+        try:
+            while True:
+                (call, code, result), payload = channel.receive()
+                waiting = self._waiting.pop(call)
+                if code:
+                    waiting.set_exception(StatusError(code, result))
+                else:
+                    waiting.set_result((result, payload))
+        except (OSError, EOFError, wire.FrameError):
+            channel.close()
+
+    def stub(self, number: int) -> Callable[..., tuple[np.ndarray | None, ...]]:
+        """A function for XLA to call in place of the client's function of this number."""
+
+        def call(*arguments: Any) -> tuple[np.ndarray | None, ...]:
+            description, payload = pack(arguments)
+            self._connected.wait()
+            assert self._channel is not None
+            call = next(self._calls)
+            answer: Future[tuple[Any, memoryview]] = Future()
+            self._waiting[call] = answer
+            self._channel.send([call, number, description], payload)
+            return unpack(*answer.result())
+
+        return call
