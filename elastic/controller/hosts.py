@@ -55,7 +55,9 @@ class Host:
 
     def exit_of(self, pid: int) -> asyncio.Future[str]:
         """The reason why an executor that was taken ended, once it has ended. To be asked for once."""
-        return self._exits.pop(pid)
+        future = self._exits[pid]
+        future.add_done_callback(lambda _: self._exits.pop(pid, None))
+        return future
 
     def kill(self, pid: int) -> None:
         """Has an executor killed."""

@@ -127,7 +127,12 @@ class Compiler:
                 raise
             hosts = hosts[1:]
         about, blob = await asyncio.shield(compiled)
-        await asyncio.gather(*(world.call((device,), Command.LOAD, arguments, blob) for device in hosts))
+        if blob:
+            loads = [world.call((device,), Command.LOAD, arguments, blob) for device in hosts]
+        else:  # It cannot be serialized; the compiler gives every host the same.
+            compilation = [*arguments, False]
+            loads = [world.call((device,), Command.COMPILE, compilation, source.portable) for device in hosts]
+        await asyncio.gather(*loads)
         return Program(number, source, about, _results(source, about), frozenset(about["donated"]))
 
 

@@ -53,7 +53,7 @@ class World:
         self._requests = itertools.count(1)
         self._waiting: dict[int, _Gather] = {}
         self._owners: dict[tuple[int, ...], tuple[_Member, ...]] = {}
-        self._watchers: set[asyncio.Task[None]] = set()
+        self._watchers: list[asyncio.Task[None]] = []
 
     @classmethod
     async def form(
@@ -255,10 +255,10 @@ class World:
             member.callbacks.close()
 
     def _gone(self, member: _Member, reason: str) -> None:
-        if self.failure is None:
+        # Only the first: when the executor of rank 0 dies, the others abort for want of their coordinator.
+        if self.failure is None and not self._watchers:
             watcher = asyncio.get_running_loop().create_task(self._explain(member, reason))
-            self._watchers.add(watcher)
-            watcher.add_done_callback(self._watchers.discard)
+            self._watchers.append(watcher)
 
     async def _explain(self, member: _Member, reason: str) -> None:
         """An executor's stream ended; its agent, if it lives, knows in milliseconds what became of the process."""

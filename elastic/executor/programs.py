@@ -97,11 +97,14 @@ class Programs:
         callbacks: Sequence[int],
         want_blob: bool,
     ) -> tuple[dict[str, Any], bytes]:
-        """Compiles portable StableHLO; the answer is (`describe`, serialized executable or nothing)."""
+        """Compiles portable StableHLO; the answer is (`describe`, serialized executable or nothing).
+
+        A program with tokens gives no serialized executable, wanted or not: jaxlib 0.10.2 crashes over some.
+        """
         binding = self.binding(devices)
         with jax_mlir.make_ir_context() as context:
             module = stablehlo.deserialize_portable_artifact(context, portable)
-            results = _result_types(module)
+            arguments, results = _signature(module)
             executable = self._member.client.compile_and_load(
                 module,
                 binding.device_list,
@@ -109,7 +112,8 @@ class Programs:
                 host_callbacks=[self._callbacks.stub(callback) for callback in callbacks],
             )
         self._programs[number] = Program(executable, binding)
-        blob = self._member.client.serialize_executable(executable) if want_blob else b""
+        tokens = any(kind == TOKEN for kind, _ in (*arguments, *results))
+        blob = self._member.client.serialize_executable(executable) if want_blob and not tokens else b""
         return describe(executable, results), blob
 
     def load(
@@ -188,10 +192,15 @@ def _layouts(get: Callable[[], Any]) -> list[list[int]] | None:
         return None
 
 
-def _result_types(module: Any) -> list[tuple[int, list[int]]]:
-    """(kind, global dimensions) of each output, from the signature of the module's main function."""
-    main = ir.SymbolTable(module.operation)["main"]
-    return [_kind_and_dimensions(result) for result in ir.FunctionType(main.type).results]
+_Types = list[tuple[int, list[int]]]
+
+
+def _signature(module: Any) -> tuple[_Types, _Types]:
+    """(kind, global dimensions) of each argument and each result of the module's main function."""
+    main = ir.FunctionType(ir.SymbolTable(module.operation)["main"].type)
+    return [_kind_and_dimensions(value) for value in main.inputs], [
+        _kind_and_dimensions(value) for value in main.results
+    ]
 
 
 def _kind_and_dimensions(result: Any) -> tuple[int, list[int]]:

@@ -12,6 +12,7 @@ with it its executors.
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
 import selectors
@@ -26,6 +27,7 @@ from elastic.signals import die_with_parent
 
 def main() -> None:
     die_with_parent(signal.SIGKILL, int(sys.argv[3]))
+    faulthandler.enable()  # An executor that XLA takes down leaves its stack as its last words.
     control = socket.socket(fileno=int(sys.argv[1]))
     host = sys.argv[2]
     secret = _read_secret()
