@@ -52,7 +52,7 @@ def status_of(error: BaseException) -> StatusError:
         return error
     text = str(error)
     name, colon, rest = text.partition(":")
-    if colon and name in Code.__members__:
+    if colon and name in Code.__members__ and name != Code.OK.name:
         return StatusError(Code[name], rest.lstrip())
     if isinstance(error, MemoryError):
         return StatusError(Code.RESOURCE_EXHAUSTED, text or "out of memory")

@@ -63,6 +63,13 @@ def aligned_empty(nbytes: int) -> memoryview:
     return memory[start : start + nbytes].data
 
 
+def _payload_memory(nbytes: int) -> memoryview:
+    try:
+        return aligned_empty(nbytes)
+    except (MemoryError, ValueError) as error:
+        raise FrameError(f"a payload of {nbytes} bytes: {error}") from error
+
+
 def parse_address(address: str) -> tuple[str, int]:
     """("127.0.0.1", 4000) of "127.0.0.1:4000". Raises `ValueError`."""
     host, colon, port = address.rpartition(":")
@@ -110,7 +117,7 @@ class Channel:
         self._start += size
         if not payload_bytes:
             return message, memoryview(b"")
-        payload = aligned_empty(payload_bytes)
+        payload = _payload_memory(payload_bytes)
         there = min(payload_bytes, self._end - self._start)
         payload[:there] = self._view[self._start : self._start + there]
         self._start += there

@@ -59,8 +59,9 @@ class Template:
     def close(self) -> None:
         """Kills the template and, by the kernel, all its executors."""
         self._closing = True
-        asyncio.get_running_loop().remove_reader(self._socket.fileno())
-        self._socket.close()
+        if self._socket.fileno() >= 0:  # Not if the template could not be started again.
+            asyncio.get_running_loop().remove_reader(self._socket.fileno())
+            self._socket.close()
         self._process.kill()
         self._process.wait()
 
@@ -138,7 +139,8 @@ def describe_exit(status: int) -> str:
     """A wait status in words."""
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
-        return f"was killed by {signal.Signals(number).name}"
+        known = number in signal.Signals._value2member_map_
+        return f"was killed by {signal.Signals(number).name if known else f'signal {number}'}"
     return f"exited with status {os.WEXITSTATUS(status)}"
 
 

@@ -25,12 +25,19 @@ class Lifetime:
 
     @property
     def deleted(self) -> bool:
-        return self._deleted or self._damaged or (self._whole is not None and self._whole._deleted)
+        return self._damaged or self._gone
+
+    @property
+    def _gone(self) -> bool:
+        """Deleted itself, or as a part of something that was."""
+        return self._deleted or (self._whole is not None and self._whole._gone)
 
     def delete(self) -> None:
         self._deleted = True
-        if self._whole is not None:
-            self._whole._damaged = True
+        whole = self._whole
+        while whole is not None:
+            whole._damaged = True
+            whole = whole._whole
 
 
 @dataclass(slots=True, eq=False)
@@ -66,7 +73,7 @@ class Array:
     def check(self) -> None:
         """Raises the array's error, or INVALID_ARGUMENT if it was deleted or donated."""
         if self.error is not None:
-            raise self.error
+            raise self.error.with_traceback(None)
         if self.deleted:
             raise StatusError(Code.INVALID_ARGUMENT, "Array has been deleted or donated.")
 
@@ -87,15 +94,18 @@ class ArrayTable:
         self._arrays[handle] = array
 
     def fail(self, handle: int, error: StatusError) -> None:
-        """Makes a handle hold an error: whoever uses it gets that."""
-        self._arrays.setdefault(handle, error)
+        """Makes a handle hold an error, instead of an array if it named one: whoever uses it gets that."""
+        if not isinstance(self._arrays.get(handle), StatusError):
+            self._arrays[handle] = error
 
     def get(self, handle: int) -> Array:
         """The array of a handle. Raises the error that it holds, or NOT_FOUND."""
         found = self._arrays.get(handle)
         if isinstance(found, Array):
             return found
-        raise found or StatusError(Code.NOT_FOUND, f"there is no array with the handle {handle}")
+        if found is not None:
+            raise found.with_traceback(None)
+        raise StatusError(Code.NOT_FOUND, f"there is no array with the handle {handle}")
 
     def usable(self, handle: int) -> Array:
         """The array of a handle, if it has bytes to work with. Raises its error otherwise (see `Array.check`)."""

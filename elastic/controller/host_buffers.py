@@ -48,6 +48,7 @@ class HostBuffers:
         return handle in self._buffers
 
     def store(self, handle: int, data: Bytes) -> None:
+        self.delete(handle)
         self._buffers[handle] = Buffer(data)
         self.on_arrival()
 

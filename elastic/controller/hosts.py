@@ -54,10 +54,12 @@ class Host:
         return pid, address
 
     def exit_of(self, pid: int) -> asyncio.Future[str]:
-        """The reason why an executor that was taken ended, once it has ended. To be asked for once."""
-        future = self._exits[pid]
-        future.add_done_callback(lambda _: self._exits.pop(pid, None))
-        return future
+        """The reason why an executor that was taken ended, once it has ended."""
+        return self._exits[pid]
+
+    def forget(self, pid: int) -> None:
+        """Nobody will ask why this executor ended."""
+        self._exits.pop(pid, None)
 
     def kill(self, pid: int) -> None:
         """Has an executor killed."""
@@ -83,5 +85,6 @@ class Host:
 
     def _gone(self, reason: str) -> None:
         self._failure = f"its agent is gone: {reason}"
+        self._standbys.clear()
         self._changed.set()
         self._lost(self.id, self._failure)

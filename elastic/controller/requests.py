@@ -8,6 +8,7 @@ handles hold it.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -21,7 +22,7 @@ from elastic.controller.programs import Program, metadata, parse_source
 from elastic.controller.session import Session, Status
 from elastic.dtypes import NUMPY_OF_KIND
 from elastic.proto import ifrt_pb2 as pb
-from elastic.status import Code, StatusError
+from elastic.status import Code, StatusError, status_of
 
 Respond = Callable[[Any], None]
 """Sends a response message, or a `StatusError`."""
@@ -30,6 +31,8 @@ LATER = object()
 """Returned by a handler that answers later."""
 
 Handler = Callable[[Session, Any, Respond], Any]
+
+log = logging.getLogger(__name__)
 
 _tasks: set[asyncio.Task[None]] = set()
 
@@ -148,9 +151,11 @@ def disassemble_array(
     whole = session.arrays.usable(request.array_handle)
     handles = list(request.result_handles) or [session.new_handle() for _ in whole.devices]
     shapes = whole.sharding.shard_shapes(whole.shape)
-    for handle, device, shape in zip(handles, whole.devices, shapes, strict=True):
+    for index, (handle, device, shape) in enumerate(zip(handles, whole.devices, shapes, strict=True)):
         sharding = shardings.single(device, whole.sharding.memory_kind)
-        lifetimes = tuple(Lifetime(lifetime) for lifetime in whole.lifetimes)
+        # One lifetime a shard: the array was assembled, and this piece is the array it was assembled from.
+        assembled = len(whole.lifetimes) == len(whole.devices)
+        lifetimes = (whole.lifetimes[index],) if assembled else tuple(map(Lifetime, whole.lifetimes))
         piece = session.add_array(handle, whole.kind, shape, sharding, lifetimes)
         _alias(session, piece, [(whole.number, device)])
     return pb.DisassembleIntoSingleDeviceArraysResponse(array_handles=handles)
@@ -226,10 +231,17 @@ def remap_arrays(session: Session, request: pb.RemapArraysRequest, respond: Resp
 
 
 def delete_array(session: Session, request: pb.DeleteArrayRequest, respond: Respond) -> pb.DeleteArrayResponse:
-    arrays = [session.arrays.get(handle) for handle in request.array_handle]
+    arrays, failure = [], None
+    for handle in request.array_handle:
+        try:
+            arrays.append(session.arrays.get(handle))
+        except StatusError as error:
+            failure = failure or error
     for array in arrays:
         array.delete()
     session.free((array.number, array.devices) for array in arrays)
+    if failure is not None:
+        raise failure
     return pb.DeleteArrayResponse(deletion_future_handle=session.new_handle())
 
 
@@ -287,6 +299,8 @@ def _end_of_execution(session: Session, handle: int, respond: Respond, response:
     status = session.statuses.pop(handle, None)
     if status is None:
         return response
+    if isinstance(status, StatusError):
+        raise status
     _wait(session, [(status.number, status.devices)], respond, response)
     session.free([(status.number, status.devices)])
     return LATER
@@ -321,8 +335,10 @@ def compile_program(session: Session, request: pb.CompileRequest, respond: Respo
     async def compile_and_respond() -> None:
         try:
             program = await session.compiler.load(session.world, session.new_number(), source)
-        except StatusError as error:
-            respond(error)
+        except Exception as error:
+            if not isinstance(error, StatusError):
+                log.exception("a program could not be compiled")
+            respond(status_of(error))
             return
         if session.closed:
             session.unload(program)
@@ -367,6 +383,10 @@ def execute(
                 Code.INVALID_ARGUMENT,
                 f"argument {position} is on virtual devices {list(argument.devices)}, the program on {list(devices)}",
             )
+    if len(arguments) != program.about["parameters"]:
+        raise StatusError(
+            Code.INVALID_ARGUMENT, f"{len(arguments)} arguments for a program of {program.about['parameters']}"
+        )
     kept = list(request.execute_options.non_donatable_input_indices)
     donated = [index for index in program.donated if index not in kept]
     if donated:

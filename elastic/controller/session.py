@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -38,7 +39,7 @@ class Session:
         self.compiler = compiler
         self.arrays = ArrayTable()
         self.programs: dict[int, Program] = {}
-        self.statuses: dict[int, Status] = {}
+        self.statuses: dict[int, Status | StatusError] = {}
         self.buffers = HostBuffers(uploads, id)
         self.closed = False
         self._numbers = numbers
@@ -54,6 +55,12 @@ class Session:
         self, handle: int, kind: int, shape: Shape, sharding: Sharding, lifetimes: tuple[Lifetime, ...] | None = None
     ) -> Array:
         """A new array under a handle; `lifetimes` are those of the arrays whose buffers it stands on."""
+        count = len(self.world.devices)
+        if not all(0 <= device < count for device in sharding.devices):
+            raise StatusError(
+                Code.INVALID_ARGUMENT,
+                f"virtual devices {list(sharding.devices)} do not all exist; there are {count}",
+            )
         array = Array(self.new_number(), kind, shape, sharding, lifetimes or (Lifetime(),))
         self.arrays.add(handle, array)
         return array
@@ -64,6 +71,15 @@ class Session:
         if found is None:
             raise StatusError(Code.NOT_FOUND, f"there is no executable with the handle {handle}")
         return found
+
+    def fail(self, handles: Iterable[int], error: StatusError) -> None:
+        """Makes handles hold an error; what a request made under them before it failed is given back."""
+        for handle in handles:
+            made = self.arrays.remove(handle)
+            self.arrays.fail(handle, error)
+            if made is not None:
+                with contextlib.suppress(StatusError):  # It may be for devices that do not exist.
+                    self.free([(made.number, made.devices)])
 
     def free(self, arrays: Iterable[tuple[int, tuple[int, ...]]]) -> None:
         """Has the hosts forget arrays, given as (number, devices)."""
@@ -77,7 +93,7 @@ class Session:
         """Gives back all that the client had, here and on the hosts."""
         self.closed = True
         self.free((array.number, array.devices) for array in self.arrays.arrays())
-        self.free((status.number, status.devices) for status in self.statuses.values())
+        self.free((status.number, status.devices) for status in self.statuses.values() if isinstance(status, Status))
         for program in self.programs.values():
             self.unload(program)
         self.buffers.close()

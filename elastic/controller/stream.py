@@ -37,7 +37,7 @@ class RequestStream:
             self._handle(request)
 
     def _go_on(self) -> None:
-        while self._queue and self._complete(self._queue[0]):
+        while not self._session.closed and self._queue and self._complete(self._queue[0]):
             self._handle(self._queue.popleft())
 
     def _complete(self, request: pb.IfrtRequest) -> bool:
@@ -68,8 +68,9 @@ class RequestStream:
             if not isinstance(error, StatusError):
                 log.exception("%s failed", kind)
             failure = status_of(error)
-            for handle in result_handles(body):
-                self._session.arrays.fail(handle, failure)
+            self._session.fail(result_handles(body), failure)
+            if kind == "loaded_executable_execute_request" and body.result_status_handle:
+                self._session.statuses[body.result_status_handle] = failure
             self._fail(op_id, failure)
             return
         if outcome is not LATER:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -18,6 +18,7 @@ from elastic.controller.callbacks import CallbackSwitch
 from elastic.controller.hosts import Host
 from elastic.controller.placement import Placement
 from elastic.errors import HostLostError, PoolError
+from elastic.handshake import HandshakeError
 from elastic.status import Code, StatusError
 
 Answer = Callable[[StatusError | None, Any, wire.Bytes], None]
@@ -70,7 +71,7 @@ class World:
         """
         world = cls(placement, callbacks, failed)
         try:
-            await asyncio.gather(*(world._enlist(hosts[id], rank, secret) for rank, id in enumerate(placement.hosts)))
+            await _all_or_none(world._enlist(hosts[id], rank, secret) for rank, id in enumerate(placement.hosts))
             await world._join()
         except StatusError as error:
             world.close()
@@ -88,7 +89,8 @@ class World:
                 self._open(member, secret, "controller", self._hear, lambda reason: self._gone(member, reason)),
                 self._open(member, secret, "callbacks", partial(self._called, member), lambda _: None),
             )
-        except OSError as error:
+        except (OSError, EOFError, HandshakeError) as error:
+            host.kill(pid)
             raise PoolError(f"the executor of host {host.id} at {address} cannot be reached: {error}") from error
         member.link.on_congestion = lambda: self.on_congestion()
         self._members.append(member)
@@ -130,7 +132,9 @@ class World:
         self, devices: tuple[int, ...], command: Command, arguments: Sequence[Any], payload: wire.Bytes = b""
     ) -> None:
         """Sends a command to the hosts that own any of the virtual devices. It reaches nobody once the world failed."""
-        self._send(self._owners.get(devices) or self._owners_of(devices), (command, *arguments), payload)
+        members = self._owners.get(devices) or self._owners_of(devices)
+        if self.failure is None:
+            self._send(members, (command, *arguments), payload)
 
     def ask(
         self,
@@ -168,7 +172,8 @@ class World:
                 member.link.send(payload)
 
     def one_per_host(self, devices: Sequence[int]) -> list[int]:
-        """One of the virtual devices for each host that owns any."""
+        """One of the virtual devices for each host that owns any. Raises `StatusError` if one does not exist."""
+        self._check(devices)
         first: dict[int, int] = {}
         for device in devices:
             first.setdefault(self.placement.owners[device][0], device)
@@ -180,15 +185,17 @@ class World:
         return any(member.link.congested for member in self._members)
 
     def _owners_of(self, devices: tuple[int, ...]) -> tuple[_Member, ...]:
-        try:
-            ranks = self.placement.ranks(devices)
-        except IndexError:
-            count = len(self.placement.owners)
-            raise StatusError(
-                Code.INVALID_ARGUMENT, f"virtual devices {devices} do not all exist; there are {count}"
-            ) from None
+        self._check(devices)
+        ranks = self.placement.ranks(devices)
         members = self._owners[devices] = tuple(self._members[rank] for rank in ranks)
         return members
+
+    def _check(self, devices: Sequence[int]) -> None:
+        count = len(self.placement.owners)
+        if not all(0 <= device < count for device in devices):
+            raise StatusError(
+                Code.INVALID_ARGUMENT, f"virtual devices {list(devices)} do not all exist; there are {count}"
+            )
 
     # Hearing
 
@@ -253,6 +260,7 @@ class World:
             member.host.kill(member.pid)
             member.link.close()
             member.callbacks.close()
+            member.host.forget(member.pid)
 
     def _gone(self, member: _Member, reason: str) -> None:
         # Only the first: when the executor of rank 0 dies, the others abort for want of their coordinator.
@@ -292,6 +300,18 @@ class _Gather:
 
     def finish(self) -> None:
         self._answer(self.error, *(self._result or (None, b"")))
+
+
+async def _all_or_none(works: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """Does all of them; if one fails, ends the others and raises its error."""
+    tasks = [asyncio.ensure_future(work) for work in works]
+    try:
+        await asyncio.gather(*tasks)
+    except BaseException:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise
 
 
 def _fulfil(future: asyncio.Future[tuple[Any, wire.Bytes]]) -> Answer:

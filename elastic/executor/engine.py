@@ -126,11 +126,10 @@ class Engine:
     def _alias(self, _: memoryview, array: int, sources: list[list[int]]) -> None:
         for source, device in sources:
             if device in self._member.local:
-                value = self._store.get(source)
-                if value.error is not None:
-                    self._store.fail(array, value.error)
-                else:
-                    self._store.add_shards(array, [device], [value.shards()[device]])
+                try:
+                    self._store.add_shards(array, [device], [self._store.get(source).peek(device)])
+                except StatusError as error:
+                    self._store.fail(array, error)
 
     def _copy(self, _: memoryview, array: int, source: int, pairs: list[list[int]], memory_kind: str | None) -> None:
         local = self._member.local
@@ -262,12 +261,20 @@ def strided(data: memoryview, dtype: str, shape: Sequence[int], strides: Sequenc
 
 def as_bytes(values: np.ndarray, strides: Sequence[int] | None) -> memoryview:
     """The bytes of an array, dense or laid out with the given strides (bytes)."""
-    if strides and values.size > 1 and tuple(strides) != values.strides:
+    if strides and values.size > 1 and tuple(strides) != _dense_strides(values):
         out = np.empty(values.nbytes, np.uint8)
         lowest = sum((size - 1) * stride for size, stride in zip(values.shape, strides, strict=True) if stride < 0)
         np.ndarray(values.shape, values.dtype, out, offset=-lowest, strides=strides)[...] = values
         return out.data
     return np.ascontiguousarray(values).reshape(-1).view(np.uint8).data
+
+
+def _dense_strides(values: np.ndarray) -> tuple[int, ...]:
+    strides, step = [], values.itemsize
+    for size in reversed(values.shape):
+        strides.append(step)
+        step *= size
+    return tuple(reversed(strides))
 
 
 def _map_file(path: str) -> memoryview:

@@ -22,6 +22,9 @@ from elastic.executor.store import Binding, Store, Value
 from elastic.executor.world import Member
 from elastic.status import status_of
 
+_Types = list[tuple[int, list[int]]]
+"""(kind, dimensions) of values."""
+
 _COPY = _jax.ArrayCopySemantics.ALWAYS_COPY
 
 
@@ -114,7 +117,7 @@ class Programs:
         self._programs[number] = Program(executable, binding)
         tokens = any(kind == TOKEN for kind, _ in (*arguments, *results))
         blob = self._member.client.serialize_executable(executable) if want_blob and not tokens else b""
-        return describe(executable, results), blob
+        return describe(executable, len(arguments), results), blob
 
     def load(
         self,
@@ -148,13 +151,14 @@ class Programs:
         return options
 
 
-def describe(executable: Any, results: list[tuple[int, list[int]]]) -> dict[str, Any]:
+def describe(executable: Any, parameters: int, results: _Types) -> dict[str, Any]:
     """What the client asks about a program, as plain data. `results` are (kind, global dimensions) of the outputs."""
     parameter_shardings = executable.get_parameter_shardings()
     output_shardings = executable.get_output_shardings()
     stats = executable.get_compiled_memory_stats()
     return {
         "name": executable.hlo_modules()[0].name,
+        "parameters": parameters,
         "results": results,
         "parameter_shardings": parameter_shardings and [s.SerializeToString() for s in parameter_shardings],
         "output_shardings": output_shardings and [s.SerializeToString() for s in output_shardings],
@@ -175,8 +179,8 @@ def describe(executable: Any, results: list[tuple[int, list[int]]]) -> dict[str,
 def donated_inputs(executable: Any) -> frozenset[int]:
     """The inputs whose memory the program may take for its outputs, from the header of its HLO text."""
     header = executable.get_hlo_text().split("\n", 1)[0]
-    alias = re.search(r"input_output_alias=\{(.*?)\}(?:, [a-z]|$)", header)
-    return frozenset(int(number) for number in re.findall(r": \((\d+),", alias[1])) if alias else frozenset()
+    # Within input_output_alias={ {0}: (2, {}, may-alias), {1}: (3, {}, must-alias) }; nothing else has this form.
+    return frozenset(int(number) for number in re.findall(r"\}: \((\d+), \{[\d, ]*\}, \w+-alias\)", header))
 
 
 def cost(executable: Any) -> dict[str, Any]:
@@ -190,9 +194,6 @@ def _layouts(get: Callable[[], Any]) -> list[list[int]] | None:
         return [list(layout._xla_layout().minor_to_major()) for layout in get()]
     except _jax.JaxRuntimeError:
         return None
-
-
-_Types = list[tuple[int, list[int]]]
 
 
 def _signature(module: Any) -> tuple[_Types, _Types]:

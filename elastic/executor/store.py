@@ -51,15 +51,18 @@ class Value:
             self._shards = dict(zip(self.locals, self.bound._arrays, strict=True))
         return self._shards
 
-    def shard(self, device: int) -> jax.Array:
-        """The shard on a virtual device of this host; waits for a peer that is sending it."""
-        shards = self.shards()
+    def peek(self, device: int) -> Shard:
+        """The shard on a virtual device of this host, or the future of one that a peer is sending."""
         try:
-            found = shards[device]
+            return self.shards()[device]
         except KeyError:
             raise StatusError(Code.INTERNAL, f"no shard on virtual device {device} here") from None
+
+    def shard(self, device: int) -> jax.Array:
+        """The shard on a virtual device of this host; waits for a peer that is sending it."""
+        found = self.peek(device)
         if isinstance(found, Future):
-            found = shards[device] = found.result()
+            found = self.shards()[device] = found.result()
         return found
 
     def add(self, device: int, shard: Shard) -> None:

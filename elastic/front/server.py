@@ -34,10 +34,13 @@ class GrpcServer:
     """Serves gRPC calls on a Unix socket or a TCP port. Made by `start`."""
 
     def __init__(
-        self, service: Service, limits: Limits, others: Mapping[bytes, Callable[[], asyncio.Protocol]]
+        self,
+        service: Service,
+        limits: Limits,
+        others: Mapping[bytes, Callable[[], asyncio.Protocol]] | None = None,
     ) -> None:
         self._service = service
-        self._others = others
+        self._others = others or {}
         self._limits = limits
         self._server: asyncio.Server | None = None
         self._connections: set[_Connection] = set()
@@ -68,7 +71,7 @@ class GrpcServer:
         """
         if path is not None and (host is not None or port is not None):
             raise ValueError("GrpcServer.start: give either path, or host and port, not both")
-        server = cls(service, limits or Limits(), others or {})
+        server = cls(service, limits or Limits(), others)
         loop = asyncio.get_running_loop()
         if path is not None:
             server._path = os.fspath(path)

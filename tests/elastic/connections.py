@@ -48,6 +48,12 @@ def run(main: Awaitable[Any]) -> Any:
     return asyncio.run(limited())
 
 
+async def until_done() -> None:
+    """Waits for all other tasks of this event loop, and for those that they start."""
+    while others := asyncio.all_tasks() - {asyncio.current_task()}:
+        await asyncio.wait(others)
+
+
 class Frames:
     """A server of frames on the event loop, for tests that play an agent or an executor.
 

@@ -1,4 +1,5 @@
-"""`elastic run` as a user starts it, for tests: real processes, found by descent from the launcher, never by name alone."""
+"""`elastic run` as a user starts it, for tests: real processes, found by descent from the launcher, never by name
+alone."""
 
 from __future__ import annotations
 
@@ -23,8 +24,15 @@ ROLES = {
 class Run:
     """A running `elastic run`. Use it as a context manager: it leaves no process behind."""
 
-    def __init__(self, script: Path | str, *arguments: str, hosts: int = 2, devices: int = 2, options: tuple[str, ...] = (),
-                 environment: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        script: Path | str,
+        *arguments: str,
+        hosts: int = 2,
+        devices: int = 2,
+        options: tuple[str, ...] = (),
+        environment: dict[str, str] | None = None,
+    ) -> None:
         command = [sys.executable, "-m", "elastic.cli", "run", f"--hosts={hosts}", f"--devices-per-host={devices}"]
         self.process = subprocess.Popen(
             [*command, *options, str(script), *arguments],
@@ -125,7 +133,9 @@ def run_to_end(script: Path | str, *arguments: str, timeout_s: float = 120, **se
     return run
 
 
-def run_plainly(script: Path | str, *arguments: str, devices: int = 8, timeout_s: float = 120) -> subprocess.CompletedProcess[str]:
+def run_plainly(
+    script: Path | str, *arguments: str, devices: int = 8, timeout_s: float = 120
+) -> subprocess.CompletedProcess[str]:
     """The script on plain JAX with as many CPU devices, in one process."""
     environment = {**os.environ, "JAX_NUM_CPU_DEVICES": str(devices), "JAX_PLATFORMS": "cpu"}
     return subprocess.run(

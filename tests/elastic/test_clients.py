@@ -20,8 +20,12 @@ def pool():
 def client(pool, program, **variables):
     environment = {**os.environ, **pool.environment, **variables}
     return subprocess.Popen(
-        [sys.executable, "-c", program], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, text=True,
+        [sys.executable, "-c", program],
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
 
 

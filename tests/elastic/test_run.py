@@ -42,7 +42,9 @@ def run_directories():
 
 
 @pytest.mark.parametrize(
-    "program", [("digits.py", "--epochs=2", "--digest"), ("transformer.py", "--steps=6", "--digest")], ids=lambda p: p[0]
+    "program",
+    [("digits.py", "--epochs=2", "--digest"), ("transformer.py", "--steps=6", "--digest")],
+    ids=lambda p: p[0],
 )
 def test_results_do_not_depend_on_how_the_devices_are_spread_over_hosts(program):
     script, *arguments = program
@@ -102,7 +104,9 @@ def test_a_host_that_dies_ends_the_run_with_an_error_that_names_it(loop, victim)
         assert run.finish() == 1
         assert time.monotonic() - started < 3
         run.wait_until_gone(2)
-    assert re.search(r"JaxRuntimeError: UNAVAILABLE: host h\d was lost: .*(SIGKILL|connection|agent)", run.text), run.text
+    assert re.search(r"JaxRuntimeError: UNAVAILABLE: host h\d was lost: .*(SIGKILL|connection|agent)", run.text), (
+        run.text
+    )
 
 
 def test_a_dead_controller_gives_the_script_an_error_and_ends_the_pool(loop):
@@ -120,7 +124,9 @@ def test_a_launcher_that_is_killed_takes_everything_along(loop):
     with Run(loop) as run:
         run.wait_for("running")
         run.snapshot()
-        [mine] = {Path(p.environ()["ELASTIC_CONTROLLER"].removeprefix("grpc://unix:")).parent for p in run.role("script")}
+        [mine] = {
+            Path(p.environ()["ELASTIC_CONTROLLER"].removeprefix("grpc://unix:")).parent for p in run.role("script")
+        }
         run.process.kill()
         run.wait_until_gone(2)
     assert mine not in before

@@ -28,6 +28,8 @@ frames = st.lists(st.tuples(messages, st.binary(max_size=200)), min_size=1, max_
 class CutSocket:
     """A socket that hands out given bytes in pieces of given sizes, and then is closed by the other side."""
 
+    family = socket.AF_INET
+
     def __init__(self, data, sizes):
         self._data = memoryview(data)
         self._sizes = sizes
@@ -121,8 +123,16 @@ def test_a_message_may_be_larger_than_the_receive_buffer(size):
     assert all_frames(wire.Channel(CutSocket(data, [65_000, 10, 70_000, 3]))) == sent
 
 
-def test_frames_cross_a_socket_both_ways():
-    with tcp_pair() as ends:
+@contextlib.contextmanager
+def unix_pair():
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        yield ours, theirs
+
+
+@pytest.mark.parametrize("pair", [tcp_pair, unix_pair])
+def test_frames_cross_a_socket_both_ways(pair):
+    with pair() as ends:
         ours, theirs = map(wire.Channel, ends)
         ours.send(["hello", 1], b"payload")
         assert theirs.receive() == (["hello", 1], b"payload")

@@ -23,8 +23,23 @@ from elastic.status import Code, StatusError
 F32 = int(pb.DTypeProto.KIND_F32)
 FIELD_OF = {getattr(pb, field.message_type.name): field.name for field in pb.IfrtRequest.DESCRIPTOR.oneofs[0].fields}
 """The field of IfrtRequest that holds a request of a type."""
+HEADER_BYTES = len(wire.frame_header(None, 0)) - 1
 
-NOTHING: tuple[None, None, bytes] = (None, None, b"")
+ABOUT = {
+    "name": "jit_step",
+    "results": [[F32, [4, 6]]],
+    "parameter_shardings": None,
+    "output_shardings": None,
+    "parameters": 1,
+    "parameter_layouts": [[1, 0]],
+    "output_layouts": [[1, 0]],
+    "output_memory_kinds": [["device"]],
+    "donated": [],
+    "fingerprint": b"print",
+    "code_bytes": 12,
+    "memory": {"temp_size_in_bytes": 34, "a_new_size_in_bytes": 5},
+}
+"""A program of one result as its compiler describes it."""
 
 
 class RecordingWorld:
@@ -41,30 +56,36 @@ class RecordingWorld:
         self._waiting: dict[int, Callable[..., None]] = {}
         self._requests = itertools.count(1)
 
-    def send(self, devices: tuple[int, ...], data: wire.Bytes, payload: wire.Bytes = b"") -> None:
+    def send(
+        self, devices: tuple[int, ...], command: Command, arguments: Sequence[Any], payload: wire.Bytes = b""
+    ) -> None:
         self._check(devices)
-        self._note(devices, data, payload)
+        self._note(devices, (command, *arguments), payload)
 
     def ask(
-        self, devices: tuple[int, ...], command: Callable[[int], Any], answer: Any, payload: wire.Bytes = b""
+        self,
+        devices: tuple[int, ...],
+        command: Command,
+        arguments: Sequence[Any],
+        answer: Callable[..., None],
+        payload: wire.Bytes = b"",
     ) -> None:
         self._check(devices)
         if self.failure is not None:
             answer(self.failure, None, b"")
             return
         request = next(self._requests)
-        message = command(request)
-        self._note(devices, wire.frame_header(message, len(payload)), payload)
+        message = self._note(devices, (command, request, *arguments), payload)
         self._waiting[request] = answer
         reply = self.reply(message)
         if reply is not None:
             self.answer(request, *reply)
 
     async def call(
-        self, devices: tuple[int, ...], command: Callable[[int], Any], payload: wire.Bytes = b""
+        self, devices: tuple[int, ...], command: Command, arguments: Sequence[Any], payload: wire.Bytes = b""
     ) -> tuple[Any, wire.Bytes]:
         answers: list[Any] = []
-        self.ask(devices, command, lambda *answer: answers.append(answer), payload)
+        self.ask(devices, command, arguments, lambda *answer: answers.append(answer), payload)
         error, result, data = answers[0]
         if error:
             raise error
@@ -81,13 +102,12 @@ class RecordingWorld:
         if any(not 0 <= device < len(self.devices) for device in devices):
             raise StatusError(Code.INVALID_ARGUMENT, f"virtual devices {devices} do not all exist")
 
-    def _note(self, devices: tuple[int, ...], data: wire.Bytes, payload: wire.Bytes) -> None:
-        size, there = int.from_bytes(data[:4], "little"), int.from_bytes(data[4:12], "little")
-        message = wire.unpack(data[12 : 12 + size])
-        payload = bytes(data[12 + size :]) + bytes(payload)
-        assert len(payload) == there, "a frame whose header does not fit its payload"
-        self._told.append((Command(message[0]), devices, *message[1:]))
-        self.payloads.append(payload)
+    def _note(self, devices: tuple[int, ...], message: Sequence[Any], payload: wire.Bytes) -> Any:
+        """Notes a message as its receiver reads it."""
+        read = wire.unpack(wire.frame(message)[HEADER_BYTES:])
+        self._told.append((Command(read[0]), devices, *read[1:]))
+        self.payloads.append(bytes(payload))
+        return read
 
     # For tests
 

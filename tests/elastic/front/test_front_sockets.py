@@ -214,3 +214,29 @@ def test_a_full_transport_is_left_alone_until_it_has_room(split, make_app):
         connection.connection_lost(None)
 
     asyncio.run(main())
+
+
+def test_a_connection_that_begins_with_other_bytes_is_given_to_whom_they_name(short_directory):
+    class Echo(asyncio.Protocol):
+        def connection_made(self, transport):
+            self.transport = transport
+
+        def data_received(self, data):
+            self.transport.write(b"got " + data)
+
+    async def main():
+        path = str(short_directory / "s")
+        server = await GrpcServer.start(App(), path=path, others={b"ELSEWISE": Echo})
+        reader, writer = await asyncio.open_unix_connection(path)
+        writer.write(b"ELSE")
+        await writer.drain()
+        writer.write(b"WISE!")
+        assert await reader.readexactly(13) == b"got ELSEWISE!"
+        writer.close()
+        reader, writer = await asyncio.open_unix_connection(path)
+        writer.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0")
+        assert (await reader.readexactly(9))[3] == 4
+        writer.close()
+        await server.close()
+
+    asyncio.run(main())

@@ -1,8 +1,8 @@
 """Many small JAX programs, one a function; writes what each computed as JSON, {name: text}, to the file it is given.
 
-Run on plain JAX and through the platform, the outputs must be the same. Values are shown by their bytes, errors by their
-type and text. Sums across devices are of small whole numbers, which are exact in any order: plain JAX in one process adds
-them in another order than gloo. Plain JAX only: nothing here knows of the platform.
+Run on plain JAX and through the platform, the outputs must be the same. Values are shown by their bytes, errors by
+their type and text. Sums across devices are of small whole numbers, which are exact in any order: plain JAX in one
+process adds them in another order than gloo. Plain JAX only: nothing here knows of the platform.
 """
 
 import hashlib
@@ -64,8 +64,26 @@ def _dtype_case(name):
     CASES[run.__name__] = run
 
 
-for _name in ["bool", "int8", "int16", "int32", "uint8", "uint16", "uint32", "float16", "float32", "bfloat16", "complex64",
-              "int4", "uint4", "float8_e4m3fn", "float8_e5m2", "float8_e4m3b11fnuz", "float8_e8m0fnu", "float4_e2m1fn"]:
+for _name in [
+    "bool",
+    "int8",
+    "int16",
+    "int32",
+    "uint8",
+    "uint16",
+    "uint32",
+    "float16",
+    "float32",
+    "bfloat16",
+    "complex64",
+    "int4",
+    "uint4",
+    "float8_e4m3fn",
+    "float8_e5m2",
+    "float8_e4m3b11fnuz",
+    "float8_e8m0fnu",
+    "float4_e2m1fn",
+]:
     _dtype_case(np.dtype(getattr(ml_dtypes, _name, _name)))
 
 
@@ -186,6 +204,7 @@ def explicit_mesh():
 def auto_mesh():
     mesh = jax.make_mesh((2, 4), ("x", "y"), axis_types=(AxisType.Auto, AxisType.Auto))
     with jax.set_mesh(mesh):
+
         @jax.jit
         def f(a):
             return lax.with_sharding_constraint(a @ a.T, NamedSharding(mesh, P("y", "x")))
@@ -217,7 +236,9 @@ def _shard_map_case(name, body, in_spec, out_spec, shape):
 
 _ring = [(i, (i + 1) % 8) for i in range(8)]
 _shard_map_case("psum", lambda x: lax.psum(x, "d"), P("d"), P(), (8, 3))
-_shard_map_case("pmean_pmax_pmin", lambda x: lax.pmean(x, "d") + lax.pmax(x, "d") * lax.pmin(x, "d"), P("d"), P(), (8, 3))
+_shard_map_case(
+    "pmean_pmax_pmin", lambda x: lax.pmean(x, "d") + lax.pmax(x, "d") * lax.pmin(x, "d"), P("d"), P(), (8, 3)
+)
 _shard_map_case("all_gather", lambda x: lax.all_gather(x, "d", tiled=True), P("d"), P(), (16, 3))
 _shard_map_case("ppermute", lambda x: lax.ppermute(x, "d", _ring), P("d"), P("d"), (8, 3))
 _shard_map_case("all_to_all", lambda x: lax.all_to_all(x, "d", 1, 0, tiled=True), P("d"), P("d"), (8, 16))
@@ -230,7 +251,9 @@ _shard_map_case("bfloat16_psum", lambda x: lax.psum(x.astype(jnp.bfloat16), "d")
 def shard_map_two_axes():
     f = jax.shard_map(
         lambda x: lax.psum(lax.ppermute(x, "x", [(i, (i + 1) % 4) for i in range(4)]), "y"),
-        mesh=mesh_2d(), in_specs=P("x", "y"), out_specs=P("x", None),
+        mesh=mesh_2d(),
+        in_specs=P("x", "y"),
+        out_specs=P("x", None),
     )
     return jax.jit(f)(numbers(8, 4))
 
@@ -246,8 +269,11 @@ def scan_while_cond():
     @jax.jit
     def f(x):
         carry, ys = lax.scan(lambda c, a: (c * 0.9 + a, c), jnp.zeros(3), x)
-        return lax.while_loop(lambda v: v[0] < 10, lambda v: (v[0] + 1, v[1] * 2), (0, carry)), ys, lax.cond(
-            carry[0] > 0, lambda: 1, lambda: 2)
+        return (
+            lax.while_loop(lambda v: v[0] < 10, lambda v: (v[0] + 1, v[1] * 2), (0, carry)),
+            ys,
+            lax.cond(carry[0] > 0, lambda: 1, lambda: 2),
+        )
 
     return f(numbers(5, 3))
 

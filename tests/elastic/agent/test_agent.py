@@ -1,0 +1,278 @@
+"""A real agent with a real template and real executors, to controllers that the tests play."""
+
+import contextlib
+import json
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+
+import psutil
+import pytest
+
+from elastic import wire
+from elastic.agent.agent import HostSettings, executor_environment, intra_op_threads, read_secret
+from elastic.handshake import REPLY_BYTES, Dialer, HandshakeError
+from tests.elastic.connections import PATIENCE
+from tests.elastic.processes import wait_gone
+
+
+class Agent:
+    """`python -m elastic.agent`, and the ends of connections to it."""
+
+    def __init__(self, directory):
+        self.secret = secrets.token_bytes(32)
+        (directory / "secret").write_text(self.secret.hex())
+        (directory / "logs").mkdir()
+        self.directory = directory
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "elastic.agent", "--id=h7", "--devices=2", f"--run-dir={directory}"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        ready = json.loads(self.process.stdout.readline())["ready"]
+        assert (ready["id"], ready["pid"]) == ("h7", self.process.pid)
+        self.address = ready["address"]
+
+    def dial(self, hello, secret=None, address=None):
+        """A channel whose reads fail when they wait in vain."""
+        sock = socket.create_connection(wire.parse_address(address or self.address), PATIENCE)
+        dialer = Dialer(self.secret if secret is None else secret)
+        sock.sendall(dialer.opening())
+        reply = b""
+        while len(reply) < REPLY_BYTES:
+            reply += sock.recv(REPLY_BYTES - len(reply))
+        sock.sendall(dialer.proof(reply))
+        channel = wire.Channel(sock)
+        channel.send(hello)
+        return channel
+
+    @contextlib.contextmanager
+    def controller(self):
+        """A controller that uses this host, and (pid, address) of the standby it finds or waits for."""
+        made = Controller(self.dial({"role": "controller"}))
+        try:
+            assert made.hear() == {"host": "h7", "devices": 2, "pid": self.process.pid}
+            yield made, *made.standby()
+        finally:
+            made.channel.close()
+
+    def descendants(self):
+        return [process.pid for process in psutil.Process(self.process.pid).children(recursive=True)]
+
+    def close(self):
+        self.process.kill()
+        self.process.communicate()
+
+
+class Controller:
+    """What a controller hears, but for exits of executors that one before it used."""
+
+    def __init__(self, channel):
+        self.channel = channel
+        self._known = set()
+
+    def hear(self):
+        while True:
+            event = self.channel.receive()[0]
+            self._known.add(event.get("standby"))
+            if "exited" not in event or event["exited"] in self._known:
+                return event
+
+    def standby(self):
+        event = self.hear()
+        assert "standby" in event, event
+        return event["standby"], event["address"]
+
+    def until_gone(self):
+        """What is still said before the connection ends."""
+        said = []
+        with contextlib.suppress(EOFError, ConnectionError):
+            while True:
+                said.append(self.hear())
+        return said
+
+
+@pytest.fixture(scope="module")
+def agent(tmp_path_factory):
+    """One agent for all tests of this file; each leaves it with a standby and without a controller."""
+    made = Agent(tmp_path_factory.mktemp("run"))
+    yield made
+    made.close()
+
+
+def test_an_agent_presents_its_host_and_a_standby_comes(agent):
+    with agent.controller() as (_, pid, address):
+        assert pid in agent.descendants()
+        assert address.startswith("127.0.0.1:")
+
+
+def test_a_standby_that_is_killed_is_reported_and_replaced(agent):
+    with agent.controller() as (controller, pid, _):
+        os.kill(pid, signal.SIGKILL)
+        exited = controller.hear()
+        assert exited["exited"] == pid
+        assert "SIGKILL" in exited["reason"]
+        assert controller.standby()[0] != pid
+
+
+def test_an_executor_that_is_taken_makes_room_for_another_and_is_killed_on_demand(agent):
+    with agent.controller() as (controller, pid, _):
+        controller.channel.send({"use": pid})
+        second, _ = controller.standby()
+        controller.channel.send({"kill": pid})
+        exited = controller.hear()
+        assert (exited["exited"], "SIGKILL" in exited["reason"]) == (pid, True)
+        assert second in agent.descendants()
+
+
+def test_executors_that_a_controller_used_die_with_its_connection_and_standbys_live(agent):
+    with agent.controller() as (controller, pid, _):
+        controller.channel.send({"use": pid})
+        second, _ = controller.standby()
+        # One that cannot notice anything by itself any more.
+        os.kill(pid, signal.SIGSTOP)
+    wait_gone([pid])
+    with agent.controller() as (_, standby, _):
+        assert standby == second
+
+
+def test_a_second_controller_is_refused_in_words_and_disturbs_nobody(agent):
+    with agent.controller() as (controller, pid, _):
+        second = Controller(agent.dial({"role": "controller"}))
+        assert "h7 is in use by another controller" in second.hear()["refused"]
+        second.channel.send({"kill": pid})
+        second.channel.send({"use": pid})
+        assert second.until_gone() == []
+        second.channel.close()
+        controller.channel.send({"use": pid})
+        assert controller.standby()[0] != pid
+        assert psutil.Process(pid).is_running()
+
+
+def test_whoever_does_not_know_the_secret_is_refused_and_disturbs_nobody(agent):
+    with agent.controller() as (controller, pid, address):
+        for target in (agent.address, address):
+            with pytest.raises(HandshakeError):
+                agent.dial({"role": "controller"}, secret=b"a guess", address=target)
+            for garbage in (b"GET / HTTP/1.1\r\n\r\n" + bytes(100), b"ELASTIC1" + bytes(64), bytes(1000)):
+                with socket.create_connection(wire.parse_address(target), PATIENCE) as stranger:
+                    stranger.sendall(garbage)
+                    with contextlib.suppress(ConnectionError):
+                        while stranger.recv(4096):
+                            pass
+        controller.channel.send({"use": pid})
+        assert controller.standby()[0] != pid
+
+
+def test_whoever_plays_another_role_is_turned_away(agent):
+    stranger = Controller(agent.dial({"role": "tourist"}))
+    assert stranger.until_gone() == []
+    with agent.controller():
+        pass
+
+
+@pytest.mark.parametrize("nonsense", ["no map", None, {"use": [1]}, {"kill": "all"}, {}], ids=repr)
+def test_a_controller_that_sends_nonsense_is_dropped_or_ignored_and_the_next_is_served(agent, nonsense):
+    with agent.controller() as (controller, pid, _):
+        controller.channel.send(nonsense)
+    with agent.controller() as (_, standby, _):
+        assert standby == pid
+
+
+def test_an_executor_ends_with_the_stream_of_its_controller(agent):
+    with agent.controller() as (controller, pid, address):
+        controller.channel.send({"use": pid})
+        controller.standby()
+        executor = agent.dial({"role": "controller", "generation": 1}, address=address)
+        executor.close()
+        exited = controller.hear()
+        assert (exited["exited"], exited["reason"]) == (pid, "exited with status 0")
+
+
+def test_executors_die_with_their_template_and_a_new_one_comes(agent):
+    with agent.controller() as (controller, pid, _):
+        controller.channel.send({"use": pid})
+        standby, _ = controller.standby()
+        template = psutil.Process(pid).ppid()
+        assert template != agent.process.pid
+        os.kill(template, signal.SIGKILL)
+        exits = {event["exited"]: event["reason"] for event in (controller.hear(), controller.hear())}
+        assert set(exits) == {pid, standby}
+        assert all("template" in reason and "SIGKILL" in reason for reason in exits.values())
+        wait_gone([pid, standby, template])
+        fresh, _ = controller.standby()
+        assert psutil.Process(fresh).ppid() != template
+
+
+@pytest.mark.parametrize("end", ["launcher-gone", "killed"])
+def test_an_agent_that_ends_leaves_no_process(tmp_path, end):
+    agent = Agent(tmp_path)
+    with agent.controller() as (controller, pid, _):
+        controller.channel.send({"use": pid})
+        controller.standby()
+        family = agent.descendants()
+        assert len(family) == 3  # The template, an executor, a standby.
+        if end == "killed":
+            agent.process.kill()
+        else:
+            agent.process.stdin.close()
+        agent.process.wait(PATIENCE)
+        wait_gone(family)
+    assert agent.process.returncode == (0 if end == "launcher-gone" else -signal.SIGKILL)
+    agent.process.stdout.close()
+
+
+def test_an_agent_that_cannot_start_says_why(tmp_path):
+    command = [sys.executable, "-m", "elastic.agent", "--id=h7", "--devices=2", f"--run-dir={tmp_path}"]
+    ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE)
+    assert ended.returncode == 1
+    assert "h7 cannot start" in json.loads(ended.stdout)["failed"]
+
+
+# What is decided without processes
+
+
+def test_executors_do_not_inherit_what_is_meant_for_the_client():
+    client = {
+        "JAX_PLATFORMS": "elastic,cpu",
+        "ELASTIC_CONTROLLER": "grpc://unix:/somewhere",
+        "JAX_BACKEND_TARGET": "grpc://unix:/somewhere",
+        "JAX_NUM_CPU_DEVICES": "8",
+        "XLA_FLAGS": "--xla_force_host_platform_device_count=8 --xla_cpu_enable_fast_math=true",
+        "HOME": "/home/user",
+    }
+    environment = executor_environment(dict(client))
+    assert environment["HOME"] == "/home/user"
+    assert environment["XLA_FLAGS"] == "--xla_cpu_enable_fast_math=true"
+    assert environment["OPENBLAS_NUM_THREADS"] == "1"
+    assert not {"JAX_PLATFORMS", "ELASTIC_CONTROLLER", "JAX_BACKEND_TARGET", "JAX_NUM_CPU_DEVICES"} & set(environment)
+
+
+def test_the_user_decides_how_many_threads_executors_have():
+    assert executor_environment({"NPROC": "3"})["NPROC"] == "3"
+    assert int(executor_environment({})["NPROC"]) >= 32
+
+
+@pytest.mark.parametrize(("cores", "threads"), [(1, 32), (2, 32), (32, 32), (96, 96)])
+def test_collectives_that_wait_leave_threads_for_the_rest(cores, threads):
+    assert intra_op_threads(cores) == threads
+
+
+def test_a_secret_is_read_from_its_file(tmp_path):
+    path = tmp_path / "secret"
+    with pytest.raises(OSError, match="secret"):
+        read_secret(path)
+    path.write_text("00ff10\n")
+    assert read_secret(path) == b"\x00\xff\x10"
+    path.write_text("no hexadecimal number")
+    with pytest.raises(ValueError, match="hexadecimal"):
+        read_secret(path)
+
+
+def test_the_secret_is_not_in_the_text_of_settings(tmp_path):
+    settings = HostSettings("h7", 2, "127.0.0.1:0", b"do not tell", tmp_path)
+    assert "do not tell" not in repr(settings)

@@ -1,0 +1,123 @@
+"""The agent's end of the template: what a real one does, and what is said of one that cannot start."""
+
+import asyncio
+import os
+import signal
+
+import pytest
+
+from elastic.agent.agent import executor_environment
+from elastic.agent.template import Template, describe_exit
+from tests.elastic.connections import SECRET, run
+from tests.elastic.processes import wait_gone
+
+
+class Heard:
+    """What a template told."""
+
+    def __init__(self):
+        self.standbys = asyncio.Queue()
+        self.exits = asyncio.Queue()
+
+    def start(self, log, environment):
+        return Template(
+            "127.0.0.1",
+            log,
+            environment,
+            on_standby=lambda *standby: self.standbys.put_nowait(standby),
+            on_exit=lambda *exit: self.exits.put_nowait(exit),
+        )
+
+
+@pytest.fixture
+def log(tmp_path):
+    return tmp_path / "executors.log"
+
+
+@pytest.fixture
+def environment(tmp_path):
+    secret = tmp_path / "secret"
+    secret.write_text(SECRET.hex())
+    return executor_environment({**os.environ, "ELASTIC_SECRET_FILE": str(secret)})
+
+
+def test_standbys_come_are_killed_and_come_again(log, environment):
+    async def main():
+        heard = Heard()
+        template = heard.start(log, environment)
+        first, address = await heard.standbys.get()
+        assert address.startswith("127.0.0.1:")
+        os.kill(first, signal.SIGKILL)
+        assert await heard.exits.get() == (first, "was killed by SIGKILL")
+        assert heard.standbys.empty()  # When to have another is for the agent to say.
+        template.fork()
+        template.fork()
+        (second, _), (third, _) = await heard.standbys.get(), await heard.standbys.get()
+        assert len({first, second, third}) == 3
+        template.kill(second)
+        assert await heard.exits.get() == (second, "was killed by SIGKILL")
+        template.kill(second)  # Gone already; its pid may be another's by now.
+        os.kill(third, signal.SIGSTOP)  # Even one that cannot do anything any more ...
+        template.close()
+        return third
+
+    wait_gone([run(main())])  # ... dies with its template.
+
+
+def test_a_template_that_cannot_start_is_tried_twice_and_its_last_words_are_kept(log, environment):
+    async def main():
+        del environment["ELASTIC_SECRET_FILE"]
+        heard = Heard()
+        template = heard.start(log, environment)
+        pid, reason = await heard.exits.get()
+        assert pid == 0
+        assert "executors cannot start here" in reason
+        assert "exited with status 1" in reason
+        assert "ELASTIC_SECRET_FILE" in template.log_tail()
+        assert log.read_text().count("Traceback") == 2
+        template.fork()
+        template.kill(1)
+        template.close()
+        assert heard.exits.empty()
+        assert heard.standbys.empty()
+
+    run(main())
+
+
+def test_the_log_of_a_template_before_is_not_its_last_words(log, environment):
+    async def main():
+        log.write_text("an old story\n")
+        template = Heard().start(log, environment)
+        assert template.log_tail() == ""
+        with log.open("a") as file:
+            file.write("".join(f"line {number}\n" for number in range(100)))
+        lines = template.log_tail().splitlines()
+        assert lines[-1] == "line 99"
+        assert 5 < len(lines) < 50
+        template.close()
+
+    run(main())
+
+
+def status_of(work):
+    """The wait status of a child that does this."""
+    pid = os.posix_spawn("/bin/sh", ["/bin/sh", "-c", work], {})
+    return os.waitpid(pid, 0)[1]
+
+
+@pytest.mark.parametrize(
+    ("work", "words"),
+    [
+        ("exit 0", "exited with status 0"),
+        ("exit 3", "exited with status 3"),
+        ("kill -KILL $$", "was killed by SIGKILL"),
+        ("kill -ABRT $$", "was killed by SIGABRT"),
+        ("kill -SEGV $$", "was killed by SIGSEGV"),
+    ],
+)
+def test_the_end_of_a_process_is_said_in_words(work, words):
+    assert describe_exit(status_of(work)) == words
+
+
+def test_a_signal_without_a_name_is_said_by_its_number():
+    assert "40" in describe_exit(40)

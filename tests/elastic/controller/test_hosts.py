@@ -1,0 +1,184 @@
+"""The controller's connection to an agent that the tests play."""
+
+import asyncio
+import contextlib
+
+import pytest
+
+from elastic.controller.hosts import Host
+from elastic.errors import PoolError
+from tests.elastic.connections import SECRET, frames_server, run
+
+
+class Stage:
+    """A host, its agent's end of the connection, and what the host said of its loss."""
+
+    def __init__(self, host, agent, losses):
+        self.host = host
+        self.agent = agent
+        self.losses = losses
+        self.lost = asyncio.Event()
+
+    def __iter__(self):
+        return iter((self.host, self.agent))
+
+
+@contextlib.asynccontextmanager
+async def stage():
+    async with frames_server() as server:
+        losses = []
+        lost = asyncio.Event()
+        host = await Host.connect("h3", server.address, SECRET, lambda *loss: (losses.append(loss), lost.set()))
+        agent = await server.connections.get()
+        made = Stage(host, agent, losses)
+        made.lost = lost
+        try:
+            yield made
+        finally:
+            host.close()
+
+
+def on_a_stage(play):
+    async def main():
+        async with stage() as made:
+            await play(made, *made)
+
+    run(main())
+
+
+def test_a_host_presents_itself_as_the_controller():
+    async def play(stage, host, agent):
+        assert agent.hello == {"role": "controller"}
+        assert host.id == "h3"
+
+    on_a_stage(play)
+
+
+def test_a_standby_is_taken_as_soon_as_there_is_one_and_each_once():
+    async def play(stage, host, agent):
+        taking = [asyncio.create_task(host.take_standby()) for _ in range(2)]
+        agent.write({"standby": 41, "address": "127.0.0.1:1041"})
+        assert (await agent.read())[0] == {"use": 41}
+        agent.write({"standby": 42, "address": "127.0.0.1:1042"})
+        assert (await agent.read())[0] == {"use": 42}
+        assert await asyncio.gather(*taking) == [(41, "127.0.0.1:1041"), (42, "127.0.0.1:1042")]
+
+    on_a_stage(play)
+
+
+def test_a_standby_that_died_is_not_taken():
+    async def play(stage, host, agent):
+        agent.write({"standby": 41, "address": "127.0.0.1:1041"})
+        agent.write({"exited": 41, "reason": "was killed by SIGKILL", "log": ""})
+        agent.write({"standby": 42, "address": "127.0.0.1:1042"})
+        # A first one, to know that all three were heard.
+        agent.write({"standby": 43, "address": "127.0.0.1:1043"})
+        pids = {(await host.take_standby())[0], (await host.take_standby())[0]}
+        assert pids == {42, 43}
+
+    on_a_stage(play)
+
+
+def test_the_reason_of_an_exit_comes_with_the_last_words():
+    async def play(stage, host, agent):
+        agent.write({"standby": 41, "address": "a:1"})
+        await host.take_standby()
+        exit = host.exit_of(41)
+        assert not exit.done()
+        agent.write({"exited": 41, "reason": "was killed by SIGSEGV", "log": "last line"})
+        reason = await exit
+        assert reason.startswith("was killed by SIGSEGV")
+        assert "last line" in reason
+
+    on_a_stage(play)
+
+
+def test_the_reason_of_an_exit_can_be_asked_for_after_it_was_heard():
+    """The news of an exit and the end of the executor's own stream come in either order."""
+
+    async def play(stage, host, agent):
+        agent.write({"standby": 41, "address": "a:1"})
+        await host.take_standby()
+        agent.write({"exited": 41, "reason": "was killed by SIGSEGV", "log": ""})
+        agent.write({"standby": 42, "address": "a:2"})
+        await host.take_standby()
+        assert await host.exit_of(41) == "was killed by SIGSEGV"
+
+    on_a_stage(play)
+
+
+def test_a_kill_is_passed_on():
+    async def play(stage, host, agent):
+        host.kill(41)
+        assert (await agent.read())[0] == {"kill": 41}
+
+    on_a_stage(play)
+
+
+def test_a_host_whose_executors_cannot_start_is_a_pool_error():
+    async def play(stage, host, agent):
+        taking = asyncio.create_task(host.take_standby())
+        agent.write({"exited": 0, "reason": "executors cannot start here", "log": "No module named jax"})
+        with pytest.raises(PoolError, match="h3") as raised:
+            await taking
+        assert "executors cannot start here" in str(raised.value)
+        assert "No module named jax" in str(raised.value)
+
+    on_a_stage(play)
+
+
+def test_a_host_that_another_controller_uses_is_a_pool_error():
+    async def play(stage, host, agent):
+        agent.write({"refused": "host h3 is in use by another controller"})
+        with pytest.raises(PoolError, match="in use by another controller"):
+            await host.take_standby()
+
+    on_a_stage(play)
+
+
+def test_an_agent_that_goes_away_is_a_loss_with_a_reason():
+    async def play(stage, host, agent):
+        agent.drop()
+        await stage.lost.wait()
+        ((id, reason),) = stage.losses
+        assert id == "h3"
+        assert "agent is gone" in reason
+
+    on_a_stage(play)
+
+
+@pytest.mark.parametrize("standby", [False, True], ids=["none-stood-by", "one-stood-by"])
+def test_a_host_whose_agent_is_gone_gives_no_standby(standby):
+    """What stood by has died with its agent."""
+
+    async def play(stage, host, agent):
+        if standby:
+            agent.write({"standby": 41, "address": "a:1"})
+            agent.write({"standby": 42, "address": "a:2"})
+            await host.take_standby()
+        agent.drop()
+        await stage.lost.wait()
+        with pytest.raises(PoolError, match="agent is gone"):
+            await host.take_standby()
+
+    on_a_stage(play)
+
+
+def test_an_agent_that_cannot_be_reached_is_a_pool_error():
+    async def main():
+        async with frames_server() as server:
+            address = server.address
+        for wrong in (address, "nonsense"):
+            with pytest.raises(PoolError, match="h3"):
+                await Host.connect("h3", wrong, SECRET, print)
+
+    run(main())
+
+
+def test_an_agent_of_another_pool_is_a_pool_error():
+    async def main():
+        async with frames_server(b"another secret") as server:
+            with pytest.raises(PoolError, match="does not know this pool's secret"):
+                await Host.connect("h3", server.address, SECRET, print)
+
+    run(main())
