@@ -11,7 +11,6 @@ from __future__ import annotations
 import itertools
 import threading
 import traceback
-import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import wraps
@@ -53,16 +52,15 @@ class CallbackClient:
         self._functions.update(zip(numbers, functions, strict=True))
         return numbers
 
-    def forget(self, numbers: Sequence[int]) -> None:
-        """The programs that could call these functions are gone."""
-        for number in numbers:
-            self._functions.pop(number, None)
-
     def _serve(self) -> None:
         assert self._channel is not None
         try:
             while True:
                 (call, number, description), payload = self._channel.receive()
+                if not call:  # The last execution of the only program that calls these has ended.
+                    for forgotten in description:
+                        self._functions.pop(forgotten, None)
+                    continue
                 self._threads.submit(self._run, call, number, description, payload)
         except (OSError, EOFError, wire.FrameError, RuntimeError):
             self._channel.close()
@@ -81,10 +79,6 @@ class CallbackClient:
             self._channel.send(answer, data)
         except OSError:
             self._channel.close()
-
-
-class _Holder:
-    """Lives as long as an executable, which itself takes no weak references."""
 
 
 def install(connect: Callable[[], CallbackClient]) -> None:
@@ -111,13 +105,9 @@ def install(connect: Callable[[], CallbackClient]) -> None:
         overrides = list(options.env_option_overrides)
         options.env_option_overrides = [*overrides, (OPTION, ",".join(map(str, numbers)))]
         try:
-            executable = compile_and_load(backend, module, executable_devices, options, [])
+            return compile_and_load(backend, module, executable_devices, options, [])
         finally:
             options.env_option_overrides = overrides
-        holder = _Holder()
-        weakref.finalize(holder, clients[0].forget, numbers)
-        executable.keep_alive(holder)
-        return executable
 
     with_callbacks._elastic = True  # type: ignore[attr-defined]
     compiler.backend_compile_and_load = with_callbacks

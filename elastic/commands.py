@@ -45,7 +45,7 @@ class Command(IntEnum):
     LOAD = 11
     """[_, request, program, options, [device], replicas, [callback]] + serialized executable."""
     UNLOAD = 12
-    """[_, program]: forget a program."""
+    """[_, request, program]: forget a program; answered when the last execution that calls back has ended."""
     TEXT = 13
     """[_, request, program]: its optimized HLO as text."""
     COST = 14

@@ -1,11 +1,13 @@
 """The way of host callbacks between executors and the client.
 
-A call comes from an executor under its own number, goes to the client under one of ours, and its answer goes back.
+A call comes from an executor under its own number, goes to the client under one of ours, and its answer goes back. Call
+0 tells the client which functions nothing calls any more.
 """
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import Any
 
 from elastic import wire
@@ -38,6 +40,11 @@ class CallbackSwitch:
         ours = next(self._calls)
         self._waiting[ours] = (executor, call)
         self._client.send(wire.frame([ours, number, description], payload))
+
+    def forget(self, functions: Sequence[int]) -> None:
+        """Tells the client that nothing calls these functions any more."""
+        if self._client is not None:
+            self._client.send(wire.frame([0, 0, list(functions)]))
 
     def _answered(self, message: list[Any], payload: wire.Bytes) -> None:
         ours, code, result = message

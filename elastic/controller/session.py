@@ -99,5 +99,14 @@ class Session:
         self.buffers.close()
 
     def unload(self, program: Program) -> None:
-        """Has the hosts forget a program."""
-        self.world.send(program.source.devices, Command.UNLOAD, [program.number])
+        """Has the hosts forget a program, and then the client the functions that it called."""
+        source = program.source
+        if source.callbacks:
+            self.world.ask(
+                source.devices,
+                Command.UNLOAD,
+                [program.number],
+                lambda *_: self.world.callbacks.forget(source.callbacks),
+            )
+        else:
+            self.world.send(source.devices, Command.UNLOAD, [0, program.number])

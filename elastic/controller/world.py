@@ -48,7 +48,7 @@ class World:
         """What each virtual device is (see `executor.process.describe`)."""
         self.failure: HostLostError | None = None
         self.on_congestion: Callable[[], None] = lambda: None
-        self._callbacks = callbacks
+        self.callbacks = callbacks
         self._failed = failed
         self._members: list[_Member] = []
         self._requests = itertools.count(1)
@@ -107,7 +107,7 @@ class World:
         return await wire.open_link(member.address, secret, hello, received, closed)
 
     def _called(self, member: _Member, message: list[Any], payload: wire.Bytes) -> None:
-        self._callbacks.called(member.callbacks, message, payload)
+        self.callbacks.called(member.callbacks, message, payload)
 
     async def _join(self) -> None:
         self._members.sort(key=lambda member: member.rank)

@@ -202,8 +202,16 @@ class Engine:
 
         self._compiler.submit(self._answer, request, load)
 
-    def _unload(self, _: memoryview, program: int) -> None:
-        self._programs.unload(program)
+    def _unload(self, _: memoryview, request: int, program: int) -> None:
+        token = self._programs.unload(program)
+        if request:
+
+            def wait() -> tuple[None, bytes]:
+                if token is not None:
+                    token.block_until_ready()
+                return None, b""
+
+            self._readers.submit(self._answer, request, wait)
 
     def _text(self, _: memoryview, request: int, program: int) -> None:
         self._answer(request, lambda: (self._programs.get(program).executable.get_hlo_text(), b""))

@@ -31,8 +31,11 @@ _COPY = _jax.ArrayCopySemantics.ALWAYS_COPY
 class Program:
     """A loaded executable, bound to its devices."""
 
-    def __init__(self, executable: Any, binding: Binding) -> None:
+    def __init__(self, executable: Any, binding: Binding, callbacks: Sequence[int]) -> None:
         self.executable = executable
+        self.last_token: Any = None
+        """The end of the last execution, kept for programs that call back into the client."""
+        self._calls_back = bool(callbacks)
         self.binding = binding
         self.donated = donated_inputs(executable)
         self._handlers = [
@@ -55,9 +58,13 @@ class Program:
             for index in not_donated:
                 if index in self.donated:
                     inputs[index] = _copy(inputs[index], binding)
-            outcome = self.executable.execute_sharded(inputs, with_tokens=bool(status))
-            if status:
-                store.set(status, Value(shards={binding.local[0]: outcome.consume_token()}))
+            outcome = self.executable.execute_sharded(inputs, with_tokens=bool(status) or self._calls_back)
+            if status or self._calls_back:
+                token = outcome.consume_token()
+                if self._calls_back:
+                    self.last_token = token
+                if status:
+                    store.set(status, Value(shards={binding.local[0]: token}))
             outputs = outcome.consume_with_handlers(self._handlers)
         except Exception as error:
             failure = status_of(error)
@@ -114,7 +121,7 @@ class Programs:
                 self._options(options, binding, replicas),
                 host_callbacks=[self._callbacks.stub(callback) for callback in callbacks],
             )
-        self._programs[number] = Program(executable, binding)
+        self._programs[number] = Program(executable, binding, callbacks)
         tokens = any(kind == TOKEN for kind, _ in (*arguments, *results))
         blob = self._member.client.serialize_executable(executable) if want_blob and not tokens else b""
         return describe(executable, len(arguments), results), blob
@@ -136,13 +143,15 @@ class Programs:
             self._options(options, binding, replicas),
             host_callbacks=[self._callbacks.stub(callback) for callback in callbacks],
         )
-        self._programs[number] = Program(executable, binding)
+        self._programs[number] = Program(executable, binding, callbacks)
 
     def get(self, number: int) -> Program:
         return self._programs[number]
 
-    def unload(self, number: int) -> None:
-        self._programs.pop(number, None)
+    def unload(self, number: int) -> Any:
+        """Forgets a program; the token of its last execution if that may still call back, else None."""
+        program = self._programs.pop(number, None)
+        return program and program.last_token
 
     def _options(self, serialized: bytes, binding: Binding, replicas: int) -> Any:
         options = _jax.CompileOptions.ParseFromString(serialized)

@@ -177,5 +177,5 @@ def test_a_program_whose_session_ended_while_it_compiled_is_unloaded(client, wor
     asyncio.run(main())
     told = world.heard()
     loaded = {one[3] for one in told if one[0] == Command.COMPILE}
-    unloaded = {one[2] for one in told if one[0] == Command.UNLOAD}
+    unloaded = {one[3] for one in told if one[0] == Command.UNLOAD}
     assert loaded == unloaded

@@ -208,7 +208,7 @@ def test_a_program_that_is_given_back_is_unloaded_once_and_unknown(client, world
     assert not client.call(is_deleted).is_deleted
     for _ in range(2):
         client.call(kind(loaded_executable_handle=PROGRAM))
-    assert world.heard() == [(Command.UNLOAD, (0, 2), 7)]
+    assert world.heard() == [(Command.UNLOAD, (0, 2), 0, 7)]
     assert client.call(is_deleted).is_deleted
     client.refused(Code.NOT_FOUND, execute(results=[50]))
 
@@ -228,7 +228,7 @@ def test_an_unknown_program_tells_nothing(client, kind):
 def test_a_session_that_ends_unloads_its_programs(client, world):
     add_program(client)
     client.session.close()
-    assert world.heard() == [(Command.UNLOAD, (0, 2), 7)]
+    assert world.heard() == [(Command.UNLOAD, (0, 2), 0, 7)]
 
 
 @pytest.mark.parametrize(("dims", "layout"), [([], b"{}"), ([5], b"{0}"), ([2, 3, 4], b"{2,1,0}")])

@@ -277,7 +277,7 @@ def test_programs_are_compiled_loaded_run_and_told_about(channel):
     assert channel.read(8, 0) == channel.read(9, 1) == [2, 4, 6]
     assert channel.ask(Command.TEXT, 1)[0].startswith("HloModule double")
     assert channel.ask(Command.COST, 2)[0]["flops"] == 3
-    channel.tell(Command.UNLOAD, 1)
+    channel.tell(Command.UNLOAD, 0, 1)
     assert channel.error(Command.TEXT, 1).code is not Code.OK
 
 

@@ -226,7 +226,7 @@ def test_a_connection_that_begins_with_other_bytes_is_given_to_whom_they_name(sh
 
     async def main():
         path = str(short_directory / "s")
-        server = await GrpcServer.start(App(), path=path, others={b"ELSEWISE": Echo})
+        server = await GrpcServer.start(lambda call: None, path=path, others={b"ELSEWISE": Echo})
         reader, writer = await asyncio.open_unix_connection(path)
         writer.write(b"ELSE")
         await writer.drain()

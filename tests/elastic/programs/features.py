@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 from jax import lax
+from jax.experimental import io_callback
 from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
@@ -374,6 +375,93 @@ def memory_kinds():
     kind = d.default_memory().kind
     x = jax.device_put(numbers(4), NamedSharding(mesh_1d(), P(), memory_kind="pinned_host"))
     return kind, sorted(m.kind for m in d.addressable_memories()), x, x.sharding.memory_kind
+
+
+# Host callbacks and effects
+
+
+@case
+def pure_callback():
+    double = jax.jit(
+        lambda x: jax.pure_callback(lambda a: np.asarray(a) * 2, jax.ShapeDtypeStruct(x.shape, x.dtype), x)
+    )
+    return double(numbers(4)), jax.vmap(double)(numbers(3, 2)), double(sharded(numbers(8), P("d")))
+
+
+@case
+def ordered_io_callbacks():
+    seen = []
+
+    def note(value):
+        seen.append(int(value))
+        return np.float32(value * 2)
+
+    @jax.jit
+    def f(x):
+        def body(carry, i):
+            result = io_callback(note, jax.ShapeDtypeStruct((), np.float32), i, ordered=True)
+            return carry + result, result
+
+        return lax.scan(body, x, jnp.arange(6))
+
+    outcome = f(jnp.float32(0)), f(jnp.float32(1))
+    jax.effects_barrier()
+    return outcome, seen
+
+
+@case
+def callbacks_of_every_shard():
+    seen = []
+
+    def f(index, x):
+        io_callback(lambda i, v: seen.append((int(i[0]), v.tolist())), None, index, x, ordered=True)
+        return x + 1
+
+    mapped = jax.jit(jax.shard_map(f, mesh=mesh_1d(), in_specs=(P("d"), P("d")), out_specs=P("d"), check_vma=False))
+    outcome = mapped(jnp.arange(8), numbers(16))
+    jax.effects_barrier()
+    return outcome, sorted(seen)
+
+
+@case
+def debug_callbacks_run_once_an_execution():
+    seen = []
+
+    @jax.jit
+    def f(x):
+        jax.debug.callback(lambda v: seen.append(np.asarray(v).tolist()), x, ordered=True)
+        return x * 2
+
+    for i in range(20):
+        f(np.float32(i))
+    jax.effects_barrier()
+    return seen
+
+
+@case
+def callbacks_outlive_their_program():
+    seen = []
+    for i in range(5):
+        jax.jit(lambda x: jax.debug.callback(lambda v: seen.append(float(v)), x))(np.float32(i))
+        jax.clear_caches()
+    jax.effects_barrier()
+    return sorted(seen)
+
+
+@case
+def callback_errors():
+    def fail(value):
+        raise ValueError("no luck with this value")
+
+    run = jax.jit(lambda x: jax.pure_callback(fail, jax.ShapeDtypeStruct((), np.float32), x))
+    try:
+        jax.block_until_ready(run(np.float32(1)))
+    except Exception as error:
+        return (
+            type(error).__name__,
+            str(error).splitlines()[0][:45],
+            "ValueError: no luck with this value" in str(error),
+        )
 
 
 # Errors
