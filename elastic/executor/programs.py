@@ -20,7 +20,7 @@ from elastic.dtypes import KIND_OF_NAME, TOKEN
 from elastic.executor.callbacks import Callbacks
 from elastic.executor.store import Binding, Store, Value
 from elastic.executor.world import Member
-from elastic.status import status_of
+from elastic.status import Code, StatusError, status_of
 
 _Types = list[tuple[int, list[int]]]
 """(kind, dimensions) of values."""
@@ -114,6 +114,7 @@ class Programs:
         binding = self.binding(devices)
         with jax_mlir.make_ir_context() as context:
             module = stablehlo.deserialize_portable_artifact(context, portable)
+            _refuse_foreign_pointers(portable, module)
             arguments, results = _signature(module)
             executable = self._member.client.compile_and_load(
                 module,
@@ -203,6 +204,31 @@ def _layouts(get: Callable[[], Any]) -> list[list[int]] | None:
         return [list(layout._xla_layout().minor_to_major()) for layout in get()]
     except _jax.JaxRuntimeError:
         return None
+
+
+_POINTER_CALLS = {
+    "InspectSharding": "jax.debug.inspect_array_sharding",
+    "CustomSPMDPartitioning": "custom_partitioning",
+}
+"""Custom calls whose configuration is the address of a Python object in the client, which XLA here would follow."""
+
+
+def _refuse_foreign_pointers(portable: bytes, module: Any) -> None:
+    """Raises `StatusError` (UNIMPLEMENTED) for a program that only the process that made it can compile."""
+    if not any(name.encode() in portable for name in _POINTER_CALLS):
+        return
+
+    def look(operation: Any) -> Any:
+        if operation.name == "stablehlo.custom_call":
+            target = ir.StringAttr(operation.attributes["call_target_name"]).value
+            if target in _POINTER_CALLS:
+                raise StatusError(
+                    Code.UNIMPLEMENTED,
+                    f"{_POINTER_CALLS[target]} calls Python while XLA compiles, which happens on a host",
+                )
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(look)
 
 
 def _signature(module: Any) -> tuple[_Types, _Types]:

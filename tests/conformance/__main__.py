@@ -1,0 +1,63 @@
+"""JAX's own test-suite through the platform, beside plain CPU.
+
+Wants a checkout of the JAX repository at the tag of the installed jaxlib, and an environment of its own, since JAX's
+tests ask for older tools than ours (from a clone of this repository):
+
+    python3 -m venv .conformance && . .conformance/bin/activate && pip install -e '.[conformance]'
+    git clone --depth 1 --branch jax-v0.10.2 https://github.com/jax-ml/jax ../jax
+    python -m tests.conformance ../jax --quick
+
+Exit code 0 if at least 98% of what passes on plain CPU passes here, without what `waivers.txt` excuses.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from tests.conformance.report import HEADER, WAIVERS, Comparison, read_waivers, share
+from tests.conformance.suite import FILES, QUICK, run_file
+
+_TO_REACH = 0.98
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.conformance", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("checkout", type=Path, help="a checkout of the JAX repository")
+    parser.add_argument("--files", help="test files without _test.py, with commas (default: all that concern devices)")
+    parser.add_argument("--quick", action="store_true", help=f"only {', '.join(QUICK)}")
+    parser.add_argument("--hosts", type=int, default=4)
+    parser.add_argument("--devices-per-host", type=int, default=2)
+    parser.add_argument("--limit", type=float, default=1800, help="seconds for one file (default 1800)")
+    parser.add_argument("--out", type=Path, help="write counts and lost tests as JSON")
+    options = parser.parse_args()
+    names = options.files.split(",") if options.files else QUICK if options.quick else FILES
+    if not (options.checkout / "tests" / f"{names[0]}_test.py").exists():
+        parser.error(f"{options.checkout} is no checkout of JAX: it has no tests/{names[0]}_test.py")
+    waivers = read_waivers(WAIVERS.read_text(encoding="utf-8"))
+    pool = (options.hosts, options.devices_per_host)
+    comparisons = []
+    print(HEADER, flush=True)
+    for name in names:
+        plain = run_file(options.checkout, name, None, options.limit)
+        ours = run_file(options.checkout, name, pool, options.limit)
+        comparisons.append(Comparison(name, plain, ours, waivers))
+        print(comparisons[-1].row(), flush=True)
+    print()
+    for comparison in comparisons:
+        for test, error in comparison.lost.items():
+            print(f"lost  {comparison.name}:{test}  {error}")
+    reached = share(comparisons)
+    print(f"{reached:.2%} of what passes on plain CPU passes through the platform ({_TO_REACH:.0%} to reach)")
+    if options.out:
+        files = [comparison.as_json() for comparison in comparisons]
+        options.out.write_text(json.dumps({"pool": pool, "share": reached, "files": files}, indent=1))
+    return 0 if reached >= _TO_REACH else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

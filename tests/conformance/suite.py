@@ -1,0 +1,81 @@
+"""Running JAX's test files, and comparing two runs of one file. No verdicts here: those are `report.py`'s."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as ElementTree
+from dataclasses import dataclass, field
+from pathlib import Path
+
+FILES = (
+    "pjit shard_map pmap array random python_callback export mutable_array linalg_sharding jaxpr_effects "
+    "debugging_primitives colocated_python transfer_guard buffer_callback layout error_check debug_nans aot pickle "
+    "multi_device shard_alike memories string_array gc_guard device stack multibackend heap_profiler clear_backends"
+).split()
+"""The test files that concern devices, shardings and transfers; the others test tracing, which never leaves the client."""
+
+QUICK = "array multi_device debugging_primitives python_callback pickle transfer_guard mutable_array".split()
+"""What runs in a few minutes."""
+
+_SECONDS_PER_TEST = 120
+
+
+@dataclass
+class Outcome:
+    """How one file's tests ended."""
+
+    passed: set[str] = field(default_factory=set)
+    failed: dict[str, str] = field(default_factory=dict)
+    """Test -> the first line of its error."""
+    skipped: set[str] = field(default_factory=set)
+    seconds: float = 0.0
+    crashed: bool = False
+    """The process died before the file's end."""
+
+
+def run_file(checkout: Path, name: str, pool: tuple[int, int] | None, limit_s: float) -> Outcome:
+    """Runs one test file of a JAX checkout on a pool of (hosts, devices per host), or on plain CPU if that is None."""
+    pytest = Path(sys.executable).with_name("pytest")
+    environment = {**os.environ, "JAX_NUM_GENERATED_CASES": "1", "JAX_PLATFORMS": "cpu"}
+    command = [str(pytest), f"tests/{name}_test.py", "-q", "-p", "no:cacheprovider", f"--timeout={_SECONDS_PER_TEST}"]
+    if pool is not None:
+        hosts, devices = pool
+        launcher = [sys.executable, "-m", "elastic.cli", "run", f"--hosts={hosts}", f"--devices-per-host={devices}"]
+        command = [*launcher, *command]
+        environment["JAX_PLATFORMS"] = "elastic,cpu"
+    with tempfile.TemporaryDirectory() as directory:
+        report = Path(directory) / "report.xml"
+        with subprocess.Popen(
+            [*command, f"--junitxml={report}"],
+            cwd=checkout,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        ) as process:
+            try:
+                process.wait(limit_s)
+            except subprocess.TimeoutExpired:
+                process.terminate()
+        return read_report(report) if report.exists() else Outcome(crashed=True)
+
+
+def read_report(path: Path) -> Outcome:
+    """The outcome in a JUnit report of pytest."""
+    suite = next(ElementTree.parse(path).getroot().iter("testsuite"))
+    outcome = Outcome(seconds=float(suite.get("time", "0")))
+    for case in suite.iter("testcase"):
+        test = f"{case.get('classname', '').rpartition('.')[2]}.{case.get('name')}"
+        failure = case.find("failure")
+        if failure is None:
+            failure = case.find("error")
+        if failure is not None:
+            outcome.failed[test] = (failure.get("message") or "").strip().split("\n")[0][:200]
+        elif case.find("skipped") is not None:
+            outcome.skipped.add(test)
+        else:
+            outcome.passed.add(test)
+    return outcome
