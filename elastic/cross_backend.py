@@ -7,7 +7,6 @@ arrays take the way through numpy, which is what a copy between the two comes to
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,6 @@ def install() -> None:
         return
     copy_within = xla_client.batched_copy_array_to_devices_with_sharding
 
-    @wraps(copy_within)
     def copy(
         arrays: Sequence[Any], device_lists: Sequence[Any], shardings: Sequence[Any], semantics: Sequence[Any]
     ) -> list[Any]:
