@@ -117,14 +117,7 @@ def executor_environment(environment: dict[str, str]) -> dict[str, str]:
     environment["XLA_FLAGS"] = " ".join(flag for flag in flags if not flag.startswith(_FORCED_DEVICE_COUNT))
     environment["OPENBLAS_NUM_THREADS"] = "1"
     environment.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
-    environment.setdefault("NPROC", str(intra_op_threads(os.cpu_count() or 1)))
     return environment
-
-
-def intra_op_threads(cores: int) -> int:
-    """Threads of XLA's CPU pools. A collective holds a thread while it waits for its peers, and up to 32 programs may
-    be under way at once: with as many threads as cores they starve each other and hang."""
-    return max(cores, 32)
 
 
 def read_secret(path: Path) -> bytes:

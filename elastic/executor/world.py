@@ -5,6 +5,7 @@ Works for any platform that JAX knows; what is particular to CPU (any number of 
 
 from __future__ import annotations
 
+import os
 import socket
 from dataclasses import dataclass
 from functools import partial
@@ -89,6 +90,7 @@ def join(spec: WorldSpec, host: str) -> Member:
     jax.config.update("jax_enable_x64", True)
     jax.config.update("jax_platforms", spec.platform)
     if spec.platform == "cpu":
+        os.environ.setdefault("NPROC", str(pool_threads(len(spec.placement))))
         _prepare_cpu(sum(rank == spec.rank for rank, _ in spec.placement), host)
     by_process: dict[int, list[Any]] = {}
     for device in sorted(jax.devices(), key=lambda device: device.id):
@@ -100,6 +102,16 @@ def join(spec: WorldSpec, host: str) -> Member:
         devices=devices,
         local=frozenset(v for v, (rank, _) in enumerate(spec.placement) if rank == spec.rank),
     )
+
+
+def pool_threads(virtual_devices: int) -> int:
+    """Threads of each of XLA's CPU pools.
+
+    A collective holds a thread while it waits for its peers: with fewer than two threads a device, jaxlib 0.10.2 hangs
+    in an all-reduce behind a larger matrix product. One host may come to own all virtual devices, and the number of
+    threads decides how some sums are cut up, so it depends on the run alone, not on the host or its cores.
+    """
+    return 2 * virtual_devices + 2
 
 
 def _prepare_cpu(devices: int, host: str) -> None:

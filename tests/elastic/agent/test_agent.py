@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from elastic import wire
-from elastic.agent.agent import HostSettings, executor_environment, intra_op_threads, read_secret
+from elastic.agent.agent import HostSettings, executor_environment, read_secret
 from elastic.handshake import REPLY_BYTES, Dialer, HandshakeError
 from tests.elastic.connections import PATIENCE
 from tests.elastic.processes import wait_gone
@@ -250,16 +250,6 @@ def test_executors_do_not_inherit_what_is_meant_for_the_client():
     assert environment["XLA_FLAGS"] == "--xla_cpu_enable_fast_math=true"
     assert environment["OPENBLAS_NUM_THREADS"] == "1"
     assert not {"JAX_PLATFORMS", "ELASTIC_CONTROLLER", "JAX_BACKEND_TARGET", "JAX_NUM_CPU_DEVICES"} & set(environment)
-
-
-def test_the_user_decides_how_many_threads_executors_have():
-    assert executor_environment({"NPROC": "3"})["NPROC"] == "3"
-    assert int(executor_environment({})["NPROC"]) >= 32
-
-
-@pytest.mark.parametrize(("cores", "threads"), [(1, 32), (2, 32), (32, 32), (96, 96)])
-def test_collectives_that_wait_leave_threads_for_the_rest(cores, threads):
-    assert intra_op_threads(cores) == threads
 
 
 def test_a_secret_is_read_from_its_file(tmp_path):

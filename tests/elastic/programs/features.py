@@ -383,7 +383,9 @@ def memory_kinds():
 @case
 def pure_callback():
     double = jax.jit(
-        lambda x: jax.pure_callback(lambda a: np.asarray(a) * 2, jax.ShapeDtypeStruct(x.shape, x.dtype), x, vmap_method="sequential")
+        lambda x: jax.pure_callback(
+            lambda a: np.asarray(a) * 2, jax.ShapeDtypeStruct(x.shape, x.dtype), x, vmap_method="sequential"
+        )
     )
     return double(numbers(4)), jax.vmap(double)(numbers(3, 2)), double(sharded(numbers(8), P("d")))
 
