@@ -10,14 +10,48 @@ import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass, field
 from pathlib import Path
 
-FILES = (
-    "pjit shard_map pmap array random python_callback export mutable_array linalg_sharding jaxpr_effects "
-    "debugging_primitives colocated_python transfer_guard buffer_callback layout error_check debug_nans aot pickle "
-    "multi_device shard_alike memories string_array gc_guard device stack multibackend heap_profiler clear_backends"
-).split()
-"""The test files that concern devices, shardings and transfers; the others test tracing, which never leaves the client."""
+FILES = [
+    "pjit",
+    "shard_map",
+    "pmap",
+    "array",
+    "random",
+    "python_callback",
+    "export",
+    "mutable_array",
+    "linalg_sharding",
+    "jaxpr_effects",
+    "debugging_primitives",
+    "colocated_python",
+    "transfer_guard",
+    "buffer_callback",
+    "layout",
+    "error_check",
+    "debug_nans",
+    "aot",
+    "pickle",
+    "multi_device",
+    "shard_alike",
+    "memories",
+    "string_array",
+    "gc_guard",
+    "device",
+    "stack",
+    "multibackend",
+    "heap_profiler",
+    "clear_backends",
+]
+"""The test files that concern devices, shardings and transfers; the others test tracing, which stays in the client."""
 
-QUICK = "array multi_device debugging_primitives python_callback pickle transfer_guard mutable_array".split()
+QUICK = [
+    "array",
+    "multi_device",
+    "debugging_primitives",
+    "python_callback",
+    "pickle",
+    "transfer_guard",
+    "mutable_array",
+]
 """What runs in a few minutes."""
 
 _SECONDS_PER_TEST = 120
