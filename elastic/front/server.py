@@ -193,7 +193,8 @@ class _Connection(asyncio.Protocol):
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         transport.set_write_buffer_limits(high=_BUDGET, low=_LOW_WATER)
         self._server._connections.add(self)
-        self.update_reading()
+        # Not at once: a transport of Python 3.11.2 begins to read after this call, paused or not.
+        self._loop.call_soon(self.update_reading)
         self._flush()
 
     def data_received(self, data: bytes) -> None:
