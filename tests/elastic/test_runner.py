@@ -77,7 +77,7 @@ import os, signal, sys
 pipe, end = os.pipe()
 def on(number, text):
     # Not print: a handler may come in the midst of another one's.
-    signal.signal(number, lambda *_: (os.write(1, text.encode() + b"\n"), os.write(end, b"x")))
+    signal.signal(number, lambda *_: (os.write(1, text.encode() + b"\\n"), os.write(end, b"x")))
 def wait():
     os.read(pipe, 1)
 """
