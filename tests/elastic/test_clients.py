@@ -70,6 +70,11 @@ def test_a_client_that_is_killed_leaves_the_pool_to_the_next(pool):
 
 
 def test_pathways_own_client_library_reaches_the_pool(pool):
-    pytest.importorskip("pathwaysutils", reason="needs the package pathwaysutils")
     program = f"import pathwaysutils; pathwaysutils.initialize(); {PROGRAM}"
     assert output(client(pool, program, JAX_PLATFORMS="proxy")) == "2 [0.0, 2.0, 4.0]\n"
+
+
+def test_a_notebook_starts_a_pool_of_its_own():
+    program = "import elastic; elastic.init(hosts=2, devices_per_host=1)\n" + PROGRAM
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "2 [0.0, 2.0, 4.0]\n"), done.stderr
