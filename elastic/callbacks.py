@@ -18,6 +18,7 @@ from typing import Any
 
 from elastic import wire
 from elastic.callback_values import pack, unpack
+from elastic.inspection import Inspections
 from elastic.status import Code
 
 OPTION = "elastic_host_callbacks"
@@ -92,16 +93,24 @@ def install(connect: Callable[[], CallbackClient]) -> None:
         return
     compile_and_load = compiler.backend_compile_and_load
     clients: list[CallbackClient] = []
+    inspections = Inspections()
+    inspections.install()
+
+    def client() -> CallbackClient:
+        if not clients:
+            clients.append(connect())
+        return clients[0]
 
     @wraps(compile_and_load)
     def with_callbacks(
         backend: Any, module: Any, executable_devices: Any, options: Any, host_callbacks: Sequence[Function]
     ) -> Any:
-        if not host_callbacks or not backend.platform_version.startswith("elastic"):
+        if not backend.platform_version.startswith("elastic"):
             return compile_and_load(backend, module, executable_devices, options, host_callbacks)
-        if not clients:
-            clients.append(connect())
-        numbers = clients[0].add(host_callbacks)
+        inspections.replace(module, lambda inspect: client().add([inspect])[0])
+        if not host_callbacks:
+            return compile_and_load(backend, module, executable_devices, options, [])
+        numbers = client().add(host_callbacks)
         overrides = list(options.env_option_overrides)
         options.env_option_overrides = [*overrides, (OPTION, ",".join(map(str, numbers)))]
         try:

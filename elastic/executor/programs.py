@@ -11,15 +11,18 @@ import jax
 import numpy as np
 from jax._src import core
 from jax._src.interpreters import mlir as jax_mlir
+from jax._src.lib import xla_client as _jax_client
 from jax._src.sharding_impls import GSPMDSharding
 from jaxlib import _hlo, _jax
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
+from elastic import inspection
 from elastic.dtypes import KIND_OF_NAME, TOKEN
 from elastic.executor.callbacks import Callbacks
 from elastic.executor.store import Binding, Store, Value
 from elastic.executor.world import Member
+from elastic.inspection import config_of, custom_calls
 from elastic.status import Code, StatusError, status_of
 
 _Types = list[tuple[int, list[int]]]
@@ -114,7 +117,8 @@ class Programs:
         binding = self.binding(devices)
         with jax_mlir.make_ir_context() as context:
             module = stablehlo.deserialize_portable_artifact(context, portable)
-            _refuse_foreign_pointers(portable, module)
+            _refuse_partitioners(portable, module)
+            inspectors = _bind_inspectors(portable, module, self._callbacks.stub)
             arguments, results = _signature(module)
             executable = self._member.client.compile_and_load(
                 module,
@@ -122,6 +126,7 @@ class Programs:
                 self._options(options, binding, replicas),
                 host_callbacks=[self._callbacks.stub(callback) for callback in callbacks],
             )
+        del inspectors
         self._programs[number] = Program(executable, binding, callbacks)
         tokens = any(kind == TOKEN for kind, _ in (*arguments, *results))
         blob = self._member.client.serialize_executable(executable) if want_blob and not tokens else b""
@@ -206,29 +211,38 @@ def _layouts(get: Callable[[], Any]) -> list[list[int]] | None:
         return None
 
 
-_POINTER_CALLS = {
-    "InspectSharding": "jax.debug.inspect_array_sharding",
-    "CustomSPMDPartitioning": "custom_partitioning",
-}
-"""Custom calls whose configuration is the address of a Python object in the client, which XLA here would follow."""
+def _refuse_partitioners(portable: bytes, module: Any) -> None:
+    """Raises `StatusError` (UNIMPLEMENTED) for a program with the address of a Python partitioner of the client's."""
+    if b"CustomSPMDPartitioning" in portable and any(custom_calls(module, "CustomSPMDPartitioning")):
+        raise StatusError(
+            Code.UNIMPLEMENTED, "custom_partitioning calls Python while XLA compiles, which happens on a host"
+        )
 
 
-def _refuse_foreign_pointers(portable: bytes, module: Any) -> None:
-    """Raises `StatusError` (UNIMPLEMENTED) for a program that only the process that made it can compile."""
-    if not any(name.encode() in portable for name in _POINTER_CALLS):
-        return
+def _bind_inspectors(portable: bytes, module: Any, stub: Callable[[int], Callable[..., Any]]) -> list[Any]:
+    """Gives the module's sharding inspectors addresses in this process; the result must live while it compiles.
 
-    def look(operation: Any) -> Any:
-        if operation.name == "stablehlo.custom_call":
-            target = ir.StringAttr(operation.attributes["call_target_name"]).value
-            if target in _POINTER_CALLS:
-                raise StatusError(
-                    Code.UNIMPLEMENTED,
-                    f"{_POINTER_CALLS[target]} calls Python while XLA compiles, which happens on a host",
-                )
-        return ir.WalkResult.ADVANCE
+    Raises `StatusError` (UNIMPLEMENTED) for an address that means something in the client only.
+    """
+    inspectors: list[Any] = []
+    if inspection.CALL.encode() not in portable:
+        return inspectors
+    for operation in custom_calls(module, inspection.CALL):
+        config = config_of(operation)
+        if not config.startswith(inspection.PREFIX):
+            raise StatusError(
+                Code.UNIMPLEMENTED,
+                "inspect_array_sharding needs elastic's JAX plugin in the client (ELASTIC_CONTROLLER)",
+            )
+        inspect = stub(int(config.removeprefix(inspection.PREFIX)))
 
-    module.operation.walk(look)
+        def inspector(sharding: Any, inspect: Callable[..., Any] = inspect) -> None:
+            inspect(np.frombuffer(sharding.to_proto().SerializeToString(), np.uint8))
+
+        inspectors.append(inspector)
+        address = _jax_client.encode_inspect_sharding_callback(inspector)
+        operation.attributes["backend_config"] = ir.StringAttr.get(address)
+    return inspectors
 
 
 def _signature(module: Any) -> tuple[_Types, _Types]:
