@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import wraps
 from typing import Any
 
-from elastic import wire
+from elastic import ffi_buffers, wire
 from elastic.callback_values import pack, unpack
 from elastic.inspection import Inspections
 from elastic.status import Code
@@ -57,20 +57,24 @@ class CallbackClient:
         assert self._channel is not None
         try:
             while True:
-                (call, number, description), payload = self._channel.receive()
+                (call, number, description, writeable), payload = self._channel.receive()
                 if not call:  # The last execution of the only program that calls these has ended.
                     for forgotten in description:
                         self._functions.pop(forgotten, None)
                     continue
-                self._threads.submit(self._run, call, number, description, payload)
+                self._threads.submit(self._run, call, number, description, writeable, payload)
         except (OSError, EOFError, wire.FrameError, RuntimeError):
             self._channel.close()
 
-    def _run(self, call: int, number: int, description: list[Any], payload: memoryview) -> None:
+    def _run(
+        self, call: int, number: int, description: list[Any], writeable: list[bool] | None, payload: memoryview
+    ) -> None:
         assert self._channel is not None
         try:
             function = self._functions[number]
-            results = function(*unpack(description, payload))
+            values = unpack(description, payload)
+            # Which arguments may be written is known for a buffer callback, and only for that.
+            results = function(*values) if writeable is None else ffi_buffers.call(function, values, writeable)
             described, data = pack(results)
             answer: list[Any] = [call, 0, described]
         except BaseException:

@@ -32,19 +32,19 @@ class CallbackSwitch:
         link.redirect(self._answered, lambda _: self._client_left(link))
 
     def called(self, executor: wire.Link, message: list[Any], payload: wire.Bytes) -> None:
-        """An executor calls: [call, number, description] + arguments."""
-        call, number, description = message
+        """An executor calls: [call, number, description, which may be written or None] + arguments."""
+        call, number, description, writeable = message
         if self._client is None:
             executor.send(wire.frame([call, int(Code.UNAVAILABLE), _NO_CLIENT]))
             return
         ours = next(self._calls)
         self._waiting[ours] = (executor, call)
-        self._client.send(wire.frame([ours, number, description], payload))
+        self._client.send(wire.frame([ours, number, description, writeable], payload))
 
     def forget(self, functions: Sequence[int]) -> None:
         """Tells the client that nothing calls these functions any more."""
         if self._client is not None:
-            self._client.send(wire.frame([0, 0, list(functions)]))
+            self._client.send(wire.frame([0, 0, list(functions), None]))
 
     def _answered(self, message: list[Any], payload: wire.Bytes) -> None:
         ours, code, result = message

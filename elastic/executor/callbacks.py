@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any
 
 import numpy as np
+from jaxlib._jax import ffi
 
 from elastic import wire
 from elastic.callback_values import pack, unpack
@@ -46,13 +47,28 @@ class Callbacks:
         """A function for XLA to call in place of the client's function of this number."""
 
         def call(*arguments: Any) -> tuple[np.ndarray | None, ...]:
-            description, payload = pack(arguments)
-            self._connected.wait()
-            assert self._channel is not None
-            call = next(self._calls)
-            answer: Future[tuple[Any, memoryview]] = Future()
-            self._waiting[call] = answer
-            self._channel.send([call, number, description], payload)
-            return unpack(*answer.result())
+            if arguments and isinstance(arguments[0], ffi.ExecutionContext):
+                self._fill(number, arguments[1:])
+                return ()
+            return self._call(number, arguments, None)
 
         return call
+
+    def _fill(self, number: int, buffers: Sequence[Any]) -> None:
+        """Calls the function of a buffer callback, and puts what it wrote into XLA's buffers."""
+        values = [np.asarray(buffer) for buffer in buffers]
+        writeable = [bool(buffer.writeable) for buffer in buffers]
+        written = iter(self._call(number, values, writeable))
+        for array, may_write in zip(values, writeable, strict=True):
+            if may_write:
+                array[...] = next(written)
+
+    def _call(self, number: int, arguments: Sequence[Any], writeable: list[bool] | None) -> tuple[Any, ...]:
+        description, payload = pack(arguments)
+        self._connected.wait()
+        assert self._channel is not None
+        call = next(self._calls)
+        answer: Future[tuple[Any, memoryview]] = Future()
+        self._waiting[call] = answer
+        self._channel.send([call, number, description, writeable], payload)
+        return unpack(*answer.result())
