@@ -36,7 +36,8 @@ class Command(IntEnum):
     FREE = 7
     """[_, [array]]: forget arrays."""
     READ = 8
-    """[_, request, array, device, strides or None]: the bytes of a shard, dense or with those strides."""
+    """[_, request, array, device, strides or None, path or None]: the bytes of a shard, dense or with those strides, as
+    payload or into a new file of shared memory."""
     WAIT = 9
     """[_, request, [array]]: answer when all are computed, with the first error if one failed."""
     COMPILE = 10

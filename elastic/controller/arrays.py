@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from elastic.controller.shardings import Shape, Sharding
+from elastic.dtypes import NUMPY_OF_KIND
 from elastic.status import Code, StatusError
 
 
@@ -61,6 +63,12 @@ class Array:
     @property
     def devices(self) -> tuple[int, ...]:
         return self.sharding.devices
+
+    @property
+    def nbytes(self) -> int:
+        """Of the whole array; 0 for a kind without bytes of a fixed size."""
+        dtype = NUMPY_OF_KIND.get(self.kind)
+        return math.prod(self.shape) * dtype.itemsize if dtype is not None else 0
 
     @property
     def deleted(self) -> bool:

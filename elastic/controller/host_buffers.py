@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from elastic.shared_files import map_file
 from elastic.status import Code, StatusError
 
 Bytes = bytes | bytearray | memoryview
@@ -64,6 +65,15 @@ class HostBuffers:
             raise StatusError(Code.NOT_FOUND, f"the upload {left} cannot be taken: {error}") from None
         self._buffers[handle] = Buffer(path=str(taken))
         self.on_arrival()
+
+    def download_path(self, handle: int) -> str:
+        """Where a host is to leave the bytes of a read."""
+        return str(self._directory / f"r{self._session}_{handle}")
+
+    def store_mapped(self, handle: int, path: str) -> None:
+        """Takes over a file that a host has written; only its mapping remains."""
+        self.store(handle, map_file(path))
+        os.unlink(path)
 
     def get(self, handle: int) -> Buffer:
         """Raises `StatusError` if there is no such buffer."""

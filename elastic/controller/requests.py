@@ -30,6 +30,9 @@ Respond = Callable[[Any], None]
 LATER = object()
 """Returned by a handler that answers later."""
 
+_SHARED_READ = 1 << 20
+"""Bytes from which a read comes as a file in shared memory: it saves more copies than the file costs."""
+
 Handler = Callable[[Session, Any, Respond], Any]
 
 log = logging.getLogger(__name__)
@@ -265,13 +268,16 @@ def copy_to_host_buffer(session: Session, request: pb.CopyToHostBufferRequest, r
     strides = list(request.byte_strides.strides) if request.HasField("byte_strides") else None
     device = array.devices[0]
     handle = request.host_buffer_handle
+    path = session.buffers.download_path(handle) if array.nbytes >= _SHARED_READ else None
 
     def answer(error: StatusError | None, result: Any, payload: wire.Bytes) -> None:
-        if error is None:
+        if error is None and path is not None:
+            session.buffers.store_mapped(handle, path)
+        elif error is None:
             session.buffers.store(handle, payload)
         respond(error or pb.CopyToHostBufferResponse())
 
-    session.world.ask((device,), Command.READ, [array.number, device, strides], answer)
+    session.world.ask((device,), Command.READ, [array.number, device, strides, path], answer)
     return LATER
 
 

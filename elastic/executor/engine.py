@@ -6,8 +6,6 @@ to helper threads that answer by themselves. What it may wait for is a shard tha
 
 from __future__ import annotations
 
-import mmap
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
@@ -27,6 +25,7 @@ from elastic.executor.peers import Mailbox, Outbox, host_array
 from elastic.executor.programs import Programs, cost
 from elastic.executor.store import Store, Value
 from elastic.executor.world import Member
+from elastic.shared_files import map_file, write_file
 from elastic.status import StatusError, status_of
 
 _READERS = 4
@@ -97,7 +96,7 @@ class Engine:
         path: str | None,
     ) -> None:
         try:
-            data = _map_file(path) if path else payload
+            data = map_file(path) if path else payload
             values = strided(data, dtype, shape, strides) if strides else host_array(data, dtype, shape)
             mine = [device for device in devices if device in self._member.local]
             shards = [self.place(values, device, memory_kind) for device in mine]
@@ -221,13 +220,19 @@ class Engine:
 
     # What the client waits for
 
-    def _read(self, _: memoryview, request: int, array: int, device: int, strides: list[int] | None) -> None:
+    def _read(
+        self, _: memoryview, request: int, array: int, device: int, strides: list[int] | None, path: str | None
+    ) -> None:
         shard = _attempt(lambda: self._store.get(array).shards()[device])
 
         def read() -> tuple[Any, wire.Bytes]:
             found = shard()
             values = np.asarray(found.result() if isinstance(found, Future) else found)
-            return None, as_bytes(values, strides)
+            data = as_bytes(values, strides)
+            if path is None:
+                return None, data
+            write_file(path, data)
+            return None, b""
 
         try:
             at_once = shard().is_ready() and shard().nbytes <= _READ_AT_ONCE
@@ -283,17 +288,6 @@ def _dense_strides(values: np.ndarray) -> tuple[int, ...]:
         strides.append(step)
         step *= size
     return tuple(reversed(strides))
-
-
-def _map_file(path: str) -> memoryview:
-    """A file's bytes, mapped: the device adopts them, and they live as long as its buffer does."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        return memoryview(mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ))
-    except ValueError:
-        return memoryview(b"")
-    finally:
-        os.close(descriptor)
 
 
 def _attempt(work: Callable[[], Any]) -> Callable[[], Any]:

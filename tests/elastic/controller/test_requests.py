@@ -245,7 +245,7 @@ def test_a_read_asks_the_first_device_and_leaves_the_bytes_for_the_client(client
     read = pb.CopyToHostBufferRequest(array_handle=5, host_buffer_handle=9)
     op_id = client.send(read)
     (request,) = world.waiting
-    assert world.heard() == [(Command.READ, (2,), request, number, 2, None)]
+    assert world.heard() == [(Command.READ, (2,), request, number, 2, None, None)]
     assert op_id not in client.responses
     world.answer(request, payload=b"values")
     client.outcome(op_id)
@@ -256,7 +256,7 @@ def test_a_read_may_ask_for_strides(client, world):
     client.make(5, 1)
     strides = pb.ByteStrides(strides=[4, -16])
     client.send(pb.CopyToHostBufferRequest(array_handle=5, host_buffer_handle=9, byte_strides=strides))
-    ((*_, sent),) = world.heard()
+    ((*_, sent, _),) = world.heard()
     assert sent == [4, -16]
 
 

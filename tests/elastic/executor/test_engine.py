@@ -79,7 +79,7 @@ class Channel:
         self.tell(Command.PUT, 0, array, "float32", shape, None, list(devices), None, None, payload=values.tobytes())
 
     def read(self, array, device):
-        return np.frombuffer(self.ask(Command.READ, array, device, None)[1], np.float32).tolist()
+        return np.frombuffer(self.ask(Command.READ, array, device, None, None)[1], np.float32).tolist()
 
     def error(self, command, *arguments):
         """The status of a request that must fail."""
@@ -152,15 +152,15 @@ def test_a_ping_is_answered(channel):
 def test_bytes_become_a_shard_on_each_device_of_this_host(channel):
     channel.put(7, [1, 2, 3], 0, 1, 2)
     assert channel.read(7, 0) == channel.read(7, 1) == [1, 2, 3]
-    assert channel.error(Command.READ, 7, 2, None).code is not Code.OK
+    assert channel.error(Command.READ, 7, 2, None, None).code is not Code.OK
 
 
 def test_bytes_may_come_with_strides_and_be_read_with_others(channel):
     data = np.arange(6, dtype=np.int16)
     channel.tell(Command.PUT, 0, 7, "int16", [2, 3], [2, 4], [0], None, None, payload=data.tobytes())
-    _, dense = channel.ask(Command.READ, 7, 0, None)
+    _, dense = channel.ask(Command.READ, 7, 0, None, None)
     assert np.frombuffer(dense, np.int16).tolist() == [0, 2, 4, 1, 3, 5]
-    _, turned = channel.ask(Command.READ, 7, 0, [2, 4])
+    _, turned = channel.ask(Command.READ, 7, 0, [2, 4], None)
     assert np.frombuffer(turned, np.int16).tolist() == [0, 1, 2, 3, 4, 5]
 
 
@@ -192,7 +192,7 @@ def test_an_empty_file_is_an_array_without_elements(channel, tmp_path):
 def test_bytes_that_are_no_array_are_an_error_where_the_array_is_used(channel, dtype, shape, strides, path):
     channel.ask(Command.PUT, 7, dtype, shape, strides, [0], None, path, payload=bytes(12))
     error = channel.error(Command.WAIT, [7])
-    assert channel.error(Command.READ, 7, 0, None).message == error.message
+    assert channel.error(Command.READ, 7, 0, None, None).message == error.message
 
 
 def test_an_alias_is_made_of_shards_of_others(channel):
@@ -230,7 +230,7 @@ def test_a_copy_to_another_host_is_sent_to_the_owner_of_the_device(host, channel
 
 def test_a_copy_from_another_host_is_there_when_it_has_come(host, channel):
     channel.tell(Command.COPY, 8, 7, [[2, 0]], None)
-    reading = channel.start(Command.READ, 8, 0, None)
+    reading = channel.start(Command.READ, 8, 0, None, None)
     waiting = channel.start(Command.WAIT, [8])
     channel.ask(Command.PING)
     host.mailbox.deliver((8, 0), host.place(np.float32([1, 2, 3]), 0, None))
@@ -240,7 +240,7 @@ def test_a_copy_from_another_host_is_there_when_it_has_come(host, channel):
 
 def test_a_copy_that_the_other_host_cannot_send_is_its_error(host, channel):
     channel.tell(Command.COPY, 8, 7, [[2, 0]], None)
-    reading = channel.start(Command.READ, 8, 0, None)
+    reading = channel.start(Command.READ, 8, 0, None, None)
     host.mailbox.deliver((8, 0), StatusError(Code.DATA_LOSS, "the cause"))
     with pytest.raises(StatusError, match="the cause") as raised:
         channel.result(reading)
@@ -251,7 +251,7 @@ def test_a_copy_that_the_other_host_cannot_send_is_its_error(host, channel):
 def test_a_copy_of_what_is_not_here_is_an_error_and_not_the_end(host, channel, there):
     channel.tell(Command.COPY, 8, 7, [[0, there]], None)
     if there == 1:
-        assert channel.error(Command.READ, 8, 1, None).code is Code.NOT_FOUND
+        assert channel.error(Command.READ, 8, 1, None, None).code is Code.NOT_FOUND
     else:
         _, _, shard, _ = host.outbox.sent.get(timeout=PATIENCE)
         with pytest.raises(StatusError):
@@ -262,7 +262,7 @@ def test_a_copy_of_what_is_not_here_is_an_error_and_not_the_end(host, channel, t
 def test_a_freed_array_is_not_found(channel):
     channel.put(7, [1], 0)
     channel.tell(Command.FREE, [7, 99])
-    assert channel.error(Command.READ, 7, 0, None).code is Code.NOT_FOUND
+    assert channel.error(Command.READ, 7, 0, None, None).code is Code.NOT_FOUND
     assert channel.error(Command.WAIT, [7]).code is Code.NOT_FOUND
 
 
@@ -294,4 +294,13 @@ def test_an_error_goes_through_a_chain_of_programs_to_whoever_waits(channel):
     channel.ask(Command.COMPILE, 1, options(), [0], 1, [], False, payload=portable(DOUBLE))
     for array in range(10, 15):
         channel.tell(Command.EXECUTE, 1, [array], [array + 1], [], 0)
-    assert "array 10" in channel.error(Command.READ, 15, 0, None).message
+    assert "array 10" in channel.error(Command.READ, 15, 0, None, None).message
+
+
+def test_a_read_may_leave_its_bytes_in_a_file(channel, tmp_path):
+    channel.put(7, [1, 2, 3], 0)
+    path = tmp_path / "read"
+    assert channel.ask(Command.READ, 7, 0, None, str(path)) == (None, b"")
+    assert np.frombuffer(path.read_bytes(), np.float32).tolist() == [1, 2, 3]
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert channel.error(Command.READ, 7, 0, None, str(path)).code is not Code.OK
