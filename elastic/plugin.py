@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from elastic import callbacks, cross_backend
+from elastic import callbacks, cross_backend, numpy_views
 from elastic import client_environment as variables
 from elastic.errors import PoolError
 
@@ -43,6 +43,7 @@ def initialize() -> None:
     backend.register_backend_factory("elastic", make_client, priority=_PRIORITY, fail_quietly=False)
     callbacks.install(_connect_callbacks)
     cross_backend.install()
+    numpy_views.install()
     _prepare_environment(os.environ.get(variables.CONTROLLER, ""))
 
 

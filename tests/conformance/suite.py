@@ -73,13 +73,15 @@ class Outcome:
 def run_file(checkout: Path, name: str, pool: tuple[int, int] | None, limit_s: float) -> Outcome:
     """Runs one test file of a JAX checkout on a pool of (hosts, devices per host), or on plain CPU if that is None."""
     pytest = Path(sys.executable).with_name("pytest")
-    environment = {**os.environ, "JAX_NUM_GENERATED_CASES": "1", "JAX_PLATFORMS": "cpu"}
+    environment = {**os.environ, "JAX_NUM_GENERATED_CASES": "1", "JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": "8"}
+    environment["NPROC"] = "18"  # Plain JAX hangs in collectives with fewer threads than two a device.
     command = [str(pytest), f"tests/{name}_test.py", "-q", "-p", "no:cacheprovider", f"--timeout={_SECONDS_PER_TEST}"]
     if pool is not None:
         hosts, devices = pool
         launcher = [sys.executable, "-m", "elastic.cli", "run", f"--hosts={hosts}", f"--devices-per-host={devices}"]
         command = [*launcher, *command]
         environment["JAX_PLATFORMS"] = "elastic,cpu"
+        del environment["JAX_NUM_CPU_DEVICES"]
     with tempfile.TemporaryDirectory() as directory:
         report = Path(directory) / "report.xml"
         with subprocess.Popen(

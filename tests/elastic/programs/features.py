@@ -113,6 +113,15 @@ def strided_uploads():
 
 
 @case
+def views_with_negative_and_zero_strides():
+    x = numbers(6, 8)
+    views = [x[::-1], x[:, ::-3], x[::-1, ::-1], np.broadcast_to(x[0], (4, 8)), np.broadcast_to(np.float32(3), (2, 2))]
+    add = jax.jit(lambda a: a + 1)
+    put = [jax.device_put(view) for view in views]
+    return put, [add(view) for _ in range(3) for view in views], sharded(numbers(16)[::-1], P("d"))
+
+
+@case
 def large_transfers():
     x = (np.arange(3_000_000) % 251).astype(np.uint8)
     y = sharded(x[:2_999_992], P("d"))
