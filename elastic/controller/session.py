@@ -1,5 +1,5 @@
 """One client's session: its tables of arrays, programs and buffers. What requests do to them stands in
-`requests.py`."""
+`requests`."""
 
 from __future__ import annotations
 
