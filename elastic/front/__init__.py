@@ -9,10 +9,11 @@ hosts of the pool. Not a general server: no TLS, no compression, no deadlines, n
 `http2` (framing, no I/O), `grpc` (calls, no I/O), `server` (asyncio).
 """
 
-from elastic.front.errors import CallFinishedError, FrontError, GrpcError, ProtocolError, Status
+from elastic.front.errors import CallFinishedError, FrontError, GrpcError, ProtocolError
 from elastic.front.frames import Limits
 from elastic.front.grpc import Call, CallHandler, Service
 from elastic.front.server import GrpcServer
+from elastic.status import Code as Status
 
 __all__ = [
     "Call",

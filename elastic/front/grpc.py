@@ -13,10 +13,11 @@ from collections.abc import Callable
 from struct import Struct
 from typing import Final, Protocol
 
-from elastic.front.errors import CallFinishedError, GrpcError, ProtocolError, Status
+from elastic.front.errors import CallFinishedError, GrpcError, ProtocolError
 from elastic.front.frames import Limits
 from elastic.front.headers import Headers, encode_headers
 from elastic.front.http2 import DATA, FAILED, REQUEST, RESET, Connection
+from elastic.status import Code as Status
 
 logger = logging.getLogger(__name__)
 
