@@ -30,6 +30,7 @@ def unpack(description: Sequence[Any], data: Bytes) -> tuple[np.ndarray | None, 
         dtype = numpy_dtype(name)
         count = int(np.prod(shape, dtype=np.int64))
         array = np.frombuffer(data, dtype, count, start).reshape(shape) if count else np.empty(shape, dtype)
+        array.flags.writeable = False
         values.append(array)
         start += array.nbytes
     return tuple(values)

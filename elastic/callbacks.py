@@ -9,6 +9,7 @@ controller, to this process, where the function runs, and waits for the results.
 from __future__ import annotations
 
 import itertools
+import secrets
 import threading
 import traceback
 from collections.abc import Callable, Sequence
@@ -38,38 +39,50 @@ class CallbackClient:
         self._address = address
         self._secret = secret
         self._functions: dict[int, Function] = {}
-        self._numbers = itertools.count(1)
+        # No client gives the numbers of another: what is left of that one must not call this one's functions.
+        self._numbers = itertools.count(secrets.randbits(40) << 20 | 1)
         self._channel: wire.Channel | None = None
         self._lock = threading.Lock()
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="elastic-callback")
 
     def add(self, functions: Sequence[Function]) -> list[int]:
-        """Gives functions numbers by which the hosts can call them. Raises `OSError` if there is no controller."""
+        """Gives functions numbers by which the hosts can call them.
+
+        Raises as `wire.dial` does if there is no controller.
+        """
         with self._lock:
             if self._channel is None:
                 self._channel = wire.dial(self._address, self._secret, {"role": "callbacks"})
-                threading.Thread(target=self._serve, name="elastic-callbacks", daemon=True).start()
+                threading.Thread(
+                    target=self._serve, args=(self._channel,), name="elastic-callbacks", daemon=True
+                ).start()
         numbers = [next(self._numbers) for _ in functions]
         self._functions.update(zip(numbers, functions, strict=True))
         return numbers
 
-    def _serve(self) -> None:
-        assert self._channel is not None
+    def _serve(self, channel: wire.Channel) -> None:
         try:
             while True:
-                (call, number, description, writeable), payload = self._channel.receive()
+                (call, number, description, writeable), payload = channel.receive()
                 if not call:  # The last execution of the only program that calls these has ended.
                     for forgotten in description:
                         self._functions.pop(forgotten, None)
                     continue
-                self._threads.submit(self._run, call, number, description, writeable, payload)
+                self._threads.submit(self._run, channel, call, number, description, writeable, payload)
         except (OSError, EOFError, wire.FrameError, RuntimeError):
-            self._channel.close()
+            with self._lock:
+                self._channel = None
+            channel.close()
 
     def _run(
-        self, call: int, number: int, description: list[Any], writeable: list[bool] | None, payload: memoryview
+        self,
+        channel: wire.Channel,
+        call: int,
+        number: int,
+        description: list[Any],
+        writeable: list[bool] | None,
+        payload: memoryview,
     ) -> None:
-        assert self._channel is not None
         try:
             function = self._functions[number]
             values = unpack(description, payload)
@@ -79,11 +92,12 @@ class CallbackClient:
             answer: list[Any] = [call, 0, described]
         except BaseException:
             # What plain JAX puts into its error too, so that the script can see which line of which function failed.
-            answer, data = [call, int(Code.INTERNAL), traceback.format_exc()], b""
+            text = traceback.format_exc().encode(errors="backslashreplace").decode()
+            answer, data = [call, int(Code.INTERNAL), text], b""
         try:
-            self._channel.send(answer, data)
+            channel.send(answer, data)
         except OSError:
-            self._channel.close()
+            channel.close()
 
 
 def install(connect: Callable[[], CallbackClient]) -> None:

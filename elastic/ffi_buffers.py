@@ -31,8 +31,8 @@ class Buffer:
     """An argument (read-only) or a result (to be written) of a buffer callback."""
 
     def __init__(self, values: np.ndarray, writeable: bool) -> None:
-        self._values = values.copy() if writeable else values
-        self._values.flags.writeable = writeable
+        self._values = values.copy() if writeable else values.view()
+        self._values.flags.writeable = self._writeable = writeable
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -48,7 +48,7 @@ class Buffer:
 
     @property
     def writeable(self) -> bool:
-        return self._values.flags.writeable
+        return self._writeable
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         if dtype is not None and dtype != self.dtype:
@@ -56,7 +56,10 @@ class Buffer:
         return self._values.copy() if copy else self._values
 
     def __dlpack__(self, **wishes: Any) -> Any:
-        return self._values.__dlpack__(**wishes)
+        try:
+            return self._values.__dlpack__(**wishes)
+        except BufferError:  # A reader that cannot be told of read-only memory gets memory of its own.
+            return self._values.copy().__dlpack__(**wishes)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         device: tuple[int, int] = self._values.__dlpack_device__()

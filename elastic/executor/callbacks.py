@@ -16,7 +16,7 @@ from jaxlib._jax import ffi
 
 from elastic import wire
 from elastic.callback_values import pack, unpack
-from elastic.status import StatusError
+from elastic.status import Code, StatusError
 
 
 class Callbacks:
@@ -26,6 +26,8 @@ class Callbacks:
         self._channel: wire.Channel | None = None
         self._connected = threading.Event()
         self._calls = itertools.count(1)
+        self._lock = threading.Lock()
+        self._ended = False
         self._waiting: dict[int, Future[tuple[Any, memoryview]]] = {}
 
     def serve(self, channel: wire.Channel) -> None:
@@ -35,13 +37,21 @@ class Callbacks:
         try:
             while True:
                 (call, code, result), payload = channel.receive()
-                waiting = self._waiting.pop(call)
+                waiting = self._waiting.pop(call, None)
+                if waiting is None:
+                    continue
                 if code:
                     waiting.set_exception(StatusError(code, result))
                 else:
                     waiting.set_result((result, payload))
         except (OSError, EOFError, wire.FrameError):
             channel.close()
+        finally:
+            with self._lock:
+                self._ended = True
+                waiting_ones, self._waiting = list(self._waiting.values()), {}
+            for one in waiting_ones:
+                one.set_exception(_ended())
 
     def stub(self, number: int) -> Callable[..., tuple[np.ndarray | None, ...]]:
         """A function for XLA to call in place of the client's function of this number."""
@@ -69,6 +79,16 @@ class Callbacks:
         assert self._channel is not None
         call = next(self._calls)
         answer: Future[tuple[Any, memoryview]] = Future()
-        self._waiting[call] = answer
-        self._channel.send([call, number, description, writeable], payload)
+        with self._lock:
+            if self._ended:
+                raise _ended()
+            self._waiting[call] = answer
+        try:
+            self._channel.send([call, number, description, writeable], payload)
+        except OSError:
+            raise _ended() from None
         return unpack(*answer.result())
+
+
+def _ended() -> StatusError:
+    return StatusError(Code.UNAVAILABLE, "the connection to the controller ended")

@@ -81,7 +81,7 @@ def read_waivers(text: str) -> dict[str, str]:
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.startswith("#"):
             continue
-        test, _, reason = line.partition(" ")
+        test, _, reason = line.expandtabs(1).partition(" ")
         if ":" not in test or not reason.strip():
             raise ValueError(f"line {number}: FILE:CLASS.TEST and a reason are wanted, not {line!r}")
         waivers[test] = reason.strip()
