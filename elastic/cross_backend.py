@@ -1,7 +1,8 @@
-"""Copies between the pool and a backend of this process, such as `jax.device_put(x, jax.devices("cpu")[0])`.
+"""What the pool's client cannot do and a CPU backend of this process can: copies between the two, and cost estimates.
 
-jaxlib copies arrays between its own backends, but its proxy client refuses devices that are not the proxy's. Here such
-arrays take the way through numpy, which is what a copy between the two comes to anyway.
+Copies such as `jax.device_put(x, jax.devices("cpu")[0])`: jaxlib copies arrays between its own backends, but its proxy
+client refuses devices that are not the proxy's. Here such arrays take the way through numpy, which is what a copy
+between the two comes to anyway.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ import numpy as np
 
 
 def install() -> None:
-    """Makes JAX copy across backends that cannot do it by themselves."""
+    """Makes JAX take the CPU backend of this process where the pool's client would refuse."""
     from jax._src.lib import xla_client
 
     if getattr(xla_client.batched_copy_array_to_devices_with_sharding, "_elastic", False):
         return
+    _install_cost_estimates()
     copy_within = xla_client.batched_copy_array_to_devices_with_sharding
 
     def copy(
@@ -42,6 +44,21 @@ def install() -> None:
 
     copy._elastic = True  # type: ignore[attr-defined]
     xla_client.batched_copy_array_to_devices_with_sharding = copy
+
+
+def _install_cost_estimates() -> None:
+    """`jax.jit(f).lower(x).cost_analysis()`, an estimate from the program alone, which no device has to make."""
+    from jax._src import xla_bridge
+    from jaxlib import _jax
+
+    analyse = _jax.hlo_module_cost_analysis
+
+    def hlo_module_cost_analysis(client: Any, module: Any) -> Any:
+        if client.platform_version.startswith("elastic"):
+            client = xla_bridge.get_backend("cpu")
+        return analyse(client, module)
+
+    _jax.hlo_module_cost_analysis = hlo_module_cost_analysis
 
 
 def _client(devices: Any) -> Any:
