@@ -22,6 +22,7 @@ class Launcher:
     """`elastic run SCRIPT` on a pool of small programs. The script tells its news on stdout, a line each."""
 
     def __init__(self, base, script, *, options=(), arguments=(), faults=None, **settings):
+        self.known = {}
         self.base = base / "shm"
         self.base.mkdir()
         path = base / "script.py"
@@ -39,15 +40,20 @@ class Launcher:
     def line(self):
         line = self.process.stdout.readline()
         assert line, f"the script said nothing: {self.process.communicate()[1]}"
+        self.known |= self.pids()  # The script speaks, so the pool is up; at its end it may be half gone.
         return line.rstrip("\n")
 
     def pids(self):
-        """The processes of the pool, by name; the pool must be up."""
-        return {path.stem: json.loads(path.read_text())["pid"] for path in self.base.glob("*/*.json")}
+        """The processes of the pool, by name, as far as it is still up."""
+        pids = {}
+        for path in self.base.glob("*/*.json"):
+            with contextlib.suppress(FileNotFoundError):
+                pids[path.stem] = json.loads(path.read_text())["pid"]
+        return pids
 
     def finish(self, timeout_s=30):
         """Returns exit code, stdout and stderr; checks that nothing is left."""
-        pids = self.pids().values()
+        pids = (self.known | self.pids()).values()
         out, err = self.process.communicate(timeout=timeout_s)
         wait_gone(pids)
         assert not list(self.base.iterdir())
@@ -190,6 +196,7 @@ class Terminal:
         environment = {**os.environ, "PYTHONPATH": str(ROOT), fake_pool.BASE: str(base / "shm"), "TERM": "xterm"}
         environment.pop("NO_COLOR", None)
         command = [sys.executable, str(LAUNCHER), "run", "--hosts", "2", *options, str(base / "script.py")]
+        self.known = {}
         self.base = base / "shm"
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
