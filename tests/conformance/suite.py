@@ -34,7 +34,7 @@ FILES = [
     "shard_alike",
     "memories",
     "string_array",
-    "gc_guard",
+    "garbage_collection_guard",
     "device",
     "stack",
     "multibackend",
