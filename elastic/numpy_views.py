@@ -41,7 +41,9 @@ def install(limit: Callable[[], UploadLimit]) -> None:
         return result
 
     def get_fastpath_data(executable: Any, out_tree: Any, args_flat: Sequence[Any], *rest: Any) -> Any:
-        if any(isinstance(argument, np.ndarray) for argument in args_flat) and _is_of_a_pool(executable):
+        # Without dimensions there are no strides.
+        arrays = any(isinstance(argument, np.ndarray) and argument.ndim for argument in args_flat)
+        if arrays and _is_of_a_pool(executable):
             return None
         return fastpath_data(executable, out_tree, args_flat, *rest)
 
