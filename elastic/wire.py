@@ -128,11 +128,6 @@ class Channel:
             there += got
         return message, payload
 
-    @property
-    def idle(self) -> bool:
-        """True when no received byte is waiting to be parsed."""
-        return self._start == self._end
-
     def close(self) -> None:
         """Closes the connection; a blocked `receive` ends with `EOFError` or `OSError`."""
         with contextlib.suppress(OSError):

@@ -54,7 +54,7 @@ class World:
         self._requests = itertools.count(1)
         self._waiting: dict[int, _Gather] = {}
         self._owners: dict[tuple[int, ...], tuple[_Member, ...]] = {}
-        self._watchers: list[asyncio.Task[None]] = []
+        self._explanation: asyncio.Task[None] | None = None
 
     @classmethod
     async def form(
@@ -264,20 +264,20 @@ class World:
 
     def _gone(self, member: _Member, reason: str) -> None:
         # Only the first: when the executor of rank 0 dies, the others abort for want of their coordinator.
-        if self.failure is None and not self._watchers:
-            watcher = asyncio.get_running_loop().create_task(self._explain(member, reason))
-            self._watchers.append(watcher)
+        if self.failure is None and self._explanation is None:
+            self._explanation = asyncio.get_running_loop().create_task(self._explain(member, reason))
 
     async def _explain(self, member: _Member, reason: str) -> None:
         """An executor's stream ended; its agent, if it lives, knows in milliseconds what became of the process."""
         try:
-            exit = await asyncio.wait_for(asyncio.shield(member.host.exit_of(member.pid)), _EXPLANATION_S)
-            self.lost(member.host.id, f"its executor (pid {member.pid}) {exit}")
+            how = await asyncio.wait_for(asyncio.shield(member.host.exit_of(member.pid)), _EXPLANATION_S)
+            self.lost(member.host.id, f"its executor (pid {member.pid}) {how}")
         except TimeoutError:
             self.lost(member.host.id, f"its executor (pid {member.pid}) is gone: {reason}")
 
 
 _EXPLANATION_S = 0.3
+"""How long an agent may take to say why its executor ended, before the loss is told without."""
 
 
 class _Gather:

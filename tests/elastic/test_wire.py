@@ -175,15 +175,6 @@ def test_frames_of_several_threads_do_not_mix():
     assert all(turns[name] == list(range(30)) for name in range(4))
 
 
-def test_a_channel_is_idle_when_nothing_that_came_is_left():
-    channel = wire.Channel(CutSocket(wire.frame(1) + wire.frame(2), []))
-    assert channel.idle
-    channel.receive()
-    assert not channel.idle
-    channel.receive()
-    assert channel.idle
-
-
 @pytest.mark.parametrize("missing", [0, 1, 5, 12, 16])
 def test_the_end_of_a_connection_is_the_end_of_the_file(missing):
     data = wire.frame(["message"], b"12345")
