@@ -26,7 +26,7 @@ class Command(IntEnum):
     """[_, request, world]: become a member of a world (see `executor.world.WorldSpec`); the answer describes
     devices."""
     PUT = 3
-    """[_, request, array, dtype, shape, strides or None, devices, parts or None, memory kind or None, path or None] +
+    """[_, array, dtype, shape, strides or None, devices, parts or None, memory kind or None, path or None] +
     bytes: one shard for each of the devices, from the payload or a file that this host can read. Shape is that of the
     bytes; the shards are the parts of them, or all of them."""
     EXECUTE = 4
@@ -54,5 +54,11 @@ class Command(IntEnum):
     """[_, request, program]: its optimized HLO as text."""
     COST = 14
     """[_, request, program]: XLA's cost analysis as a map."""
+    SNAPSHOT = 16
+    """[_, request]: save all arrays as they are now to the host's memory; the answer has a record of each shard (see
+    `executor.snapshots`) and how many seconds the saving took."""
+    RESTORE = 17
+    """[_, request, records]: take the shards of these records from the host's memory; the answer has the digests of
+    those that are not there or not whole."""
     PING = 15
     """[_, request]: answer at once; shows that the executor lives."""

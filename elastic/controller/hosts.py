@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from elastic import wire
 from elastic.errors import PoolError
 from elastic.handshake import HandshakeError
+
+
+class CopyError(Exception):
+    """A host could not send or remove copies of snapshots."""
 
 
 class Host:
@@ -21,7 +26,10 @@ class Host:
         self._standbys: dict[int, str] = {}
         self._exits: dict[int, asyncio.Future[str]] = {}
         self._changed = asyncio.Event()
-        self._failure: str | None = None
+        self._numbers = itertools.count(1)
+        self._orders: dict[int, asyncio.Future[str | None]] = {}
+        self.failure: str | None = None
+        """Why it cannot have executors any more."""
         self._link: wire.Link
 
     @classmethod
@@ -43,8 +51,8 @@ class Host:
         Raises `PoolError` if this host cannot have one any more.
         """
         while not self._standbys:
-            if self._failure:
-                raise PoolError(f"host {self.id}: {self._failure}")
+            if self.failure:
+                raise PoolError(f"host {self.id}: {self.failure}")
             self._changed.clear()
             await self._changed.wait()
         pid = next(iter(self._standbys))
@@ -65,6 +73,26 @@ class Host:
         """Has an executor killed."""
         self._link.send(wire.frame({"kill": pid}))
 
+    async def send_copies(self, digests: Sequence[bytes], to: Host) -> None:
+        """Has it send copies from its memory to another host's. Raises `CopyError` if that did not succeed."""
+        await self._order({"send": list(digests), "to": to.address})
+
+    async def keep_copies(self, digests: Collection[bytes]) -> None:
+        """Has it remove all but these from its memory. Raises `CopyError` if that did not succeed."""
+        await self._order({"keep": list(digests)})
+
+    async def _order(self, order: dict[str, Any]) -> None:
+        number = next(self._numbers)
+        done: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+        self._orders[number] = done
+        if self.failure is None:
+            self._link.send(wire.frame({**order, "order": number}))
+        else:
+            done.set_result(self.failure)
+        problem = await done
+        if problem:
+            raise CopyError(f"host {self.id}: {problem}")
+
     def close(self) -> None:
         self._link.close()
 
@@ -75,16 +103,24 @@ class Host:
             self._standbys.pop(event["exited"], None)
             reason = event["reason"] + (f"; its last words:\n{event['log']}" if event["log"] else "")
             if event["exited"] == 0:
-                self._failure = reason
+                self.failure = reason
             future = self._exits.get(event["exited"])
             if future is not None and not future.done():
                 future.set_result(reason)
+        elif "done" in event:
+            done = self._orders.pop(event["done"], None)
+            if done is not None and not done.done():
+                done.set_result(event["problem"])
         elif "refused" in event:
-            self._failure = event["refused"]
+            self.failure = event["refused"]
         self._changed.set()
 
     def _gone(self, reason: str) -> None:
-        self._failure = f"its agent is gone: {reason}"
+        self.failure = f"its agent is gone: {reason}"
         self._standbys.clear()
+        orders, self._orders = self._orders, {}
+        for done in orders.values():
+            if not done.done():
+                done.set_result(self.failure)
         self._changed.set()
-        self._lost(self.id, self._failure)
+        self._lost(self.id, self.failure)

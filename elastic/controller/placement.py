@@ -19,6 +19,10 @@ class Placement:
         """The ranks that own any of the virtual devices, ascending."""
         return tuple(sorted({self.owners[device][0] for device in devices}))
 
+    def host_of(self, device: int) -> str:
+        """The host that owns a virtual device."""
+        return self.hosts[self.owners[device][0]]
+
     def local_devices(self, rank: int) -> tuple[int, ...]:
         """The virtual devices of one rank, in the order of their local indices."""
         return tuple(device for device, (owner, _) in enumerate(self.owners) if owner == rank)

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from elastic.commands import Command
 from elastic.controller.arrays import NOWHERE, Array, ArrayTable, Lifetime
 from elastic.controller.host_buffers import HostBuffers
-from elastic.controller.programs import Compiler, Program
+from elastic.controller.programs import Program
+from elastic.controller.run import Run
 from elastic.controller.shardings import Shape, Sharding
-from elastic.controller.world import World
 from elastic.status import Code, StatusError
 
 if TYPE_CHECKING:
@@ -36,11 +36,10 @@ class Status:
 class Session:
     """What one client has. Handles are the client's names, numbers those that the hosts know."""
 
-    def __init__(self, id: int, world: World, compiler: Compiler, numbers: itertools.count[int], uploads: Path) -> None:
+    def __init__(self, id: int, run: Run, numbers: itertools.count[int], uploads: Path) -> None:
         """`numbers` gives numbers that are never used twice in a run; `uploads` is the shared directory of uploads."""
         self.id = id
-        self.world = world
-        self.compiler = compiler
+        self.run = run
         self.arrays = ArrayTable()
         self.programs: dict[int, Program] = {}
         self.statuses: dict[int, Status | StatusError] = {}
@@ -61,7 +60,7 @@ class Session:
         self, handle: int, kind: int, shape: Shape, sharding: Sharding, lifetimes: tuple[Lifetime, ...] | None = None
     ) -> Array:
         """A new array under a handle; `lifetimes` are those of the arrays whose buffers it stands on."""
-        count = len(self.world.devices)
+        count = len(self.run.devices)
         if not all(0 <= device < count for device in sharding.devices):
             raise StatusError(
                 Code.INVALID_ARGUMENT,
@@ -97,7 +96,7 @@ class Session:
             if number != NOWHERE:
                 by_devices.setdefault(devices, []).append(number)
         for devices, numbers in by_devices.items():
-            self.world.send(devices, Command.FREE, [numbers])
+            self.run.send(devices, Command.FREE, [numbers])
 
     def close(self) -> None:
         """Gives back all that the client had, here and on the hosts."""
@@ -109,16 +108,17 @@ class Session:
         for program in self.programs.values():
             self.unload(program)
         self.buffers.close()
+        self.run.forget()
 
     def unload(self, program: Program) -> None:
         """Has the hosts forget a program, and then the client the functions that it called."""
         source = program.source
         if source.callbacks:
-            self.world.ask(
+            self.run.ask(
                 source.devices,
                 Command.UNLOAD,
                 [program.number],
-                lambda *_: self.world.callbacks.forget(source.callbacks),
+                lambda *_: self.run.callbacks.forget(source.callbacks),
             )
         else:
-            self.world.send(source.devices, Command.UNLOAD, [0, program.number])
+            self.run.send(source.devices, Command.UNLOAD, [0, program.number])

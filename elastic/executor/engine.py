@@ -10,6 +10,7 @@ import itertools
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -24,6 +25,7 @@ from elastic.dtypes import numpy_dtype
 from elastic.executor.callbacks import Callbacks
 from elastic.executor.peers import Mailbox, Outbox, host_array
 from elastic.executor.programs import Programs, cost
+from elastic.executor.snapshots import Record, Snapshots
 from elastic.executor.store import Store, Value
 from elastic.executor.world import Member
 from elastic.shared_files import map_file, write_file
@@ -41,8 +43,15 @@ class Engine:
     """One member of a world at work."""
 
     def __init__(
-        self, member: Member, channel: wire.Channel, mailbox: Mailbox, outbox: Outbox, callbacks: Callbacks
+        self,
+        member: Member,
+        channel: wire.Channel,
+        mailbox: Mailbox,
+        outbox: Outbox,
+        callbacks: Callbacks,
+        memory: Path,
     ) -> None:
+        """`memory` is the host's memory for snapshots."""
         self._member = member
         self._channel = channel
         self._mailbox = mailbox
@@ -53,6 +62,8 @@ class Engine:
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="reader")
         # One at a time: XLA's compiler uses all cores by itself.
         self._compiler = ThreadPoolExecutor(1, thread_name_prefix="compiler")
+        self._snapshots = Snapshots(self._store, memory, self._copy_of, self.place)
+        self._saver = ThreadPoolExecutor(1, thread_name_prefix="snapshots")
         self._handlers: dict[int, Callable[..., None]] = {
             Command.PUT: self._put,
             Command.EXECUTE: self._execute,
@@ -67,6 +78,8 @@ class Engine:
             Command.TEXT: self._text,
             Command.COST: self._cost,
             Command.PING: self._ping,
+            Command.SNAPSHOT: self._snapshot,
+            Command.RESTORE: self._restore,
         }
 
     def run(self) -> None:
@@ -90,7 +103,6 @@ class Engine:
     def _put(
         self,
         payload: memoryview,
-        request: int,
         array: int,
         dtype: str,
         shape: list[int],
@@ -108,8 +120,6 @@ class Engine:
             self._store.add_shards(array, [device for device, _ in mine], shards)
         except Exception as error:
             self._store.fail(array, status_of(error))
-        if request:
-            self._answer(request, lambda: (None, b""))
 
     def place(self, values: np.ndarray, device: int, memory_kind: str | None) -> jax.Array:
         """Puts values on a device of this host; any thread may."""
@@ -172,7 +182,10 @@ class Engine:
         return moved
 
     def _own_copy(self, value: Value, device: int, part: Part | None) -> jax.Array:
-        return self._move(self._part(value.shard(device), part), device, None, copy=True)
+        return self._copy_of(self._part(value.shard(device), part), device)
+
+    def _copy_of(self, shard: jax.Array, device: int) -> jax.Array:
+        return self._move(shard, device, shard.sharding.memory_kind, copy=True)
 
     def _free(self, _: memoryview, arrays: list[int]) -> None:
         self._store.free(arrays)
@@ -274,6 +287,15 @@ class Engine:
             return None, b""
 
         self._readers.submit(self._answer, request, wait)
+
+    def _snapshot(self, _: memoryview, request: int) -> None:
+        # So that each call of a callback is either before the snapshot or behind it.
+        self._programs.finish_callbacks()
+        finish = self._snapshots.take()
+        self._saver.submit(self._answer, request, lambda: (finish(), b""))
+
+    def _restore(self, _: memoryview, request: int, records: list[Record]) -> None:
+        self._answer(request, lambda: (self._snapshots.restore(records), b""))
 
     def _ping(self, _: memoryview, request: int) -> None:
         self._channel.send([request, 0, None])

@@ -20,8 +20,10 @@ import signal
 import socket
 import sys
 import traceback
+from pathlib import Path
 from typing import Any
 
+from elastic import host_memory
 from elastic.signals import die_with_parent
 
 
@@ -77,7 +79,7 @@ def _become_executor(control: socket.socket, host: str, secret: bytes, unused: l
             sock.close()
         from elastic.executor.process import Executor
 
-        executor = Executor(host, secret)
+        executor = Executor(host, secret, Path(os.environ[host_memory.DIRECTORY]))
         _send(control, {"ready": os.getpid(), "address": executor.address})
         control.close()
         executor.run()

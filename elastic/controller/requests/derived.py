@@ -63,7 +63,7 @@ def fully_replicated_shard(
 
 
 def _alias(session: Session, array: Array, sources: list[tuple[int, int]]) -> None:
-    session.world.send(array.devices, Command.ALIAS, [array.number, sources])
+    session.run.send(array.devices, Command.ALIAS, [array.number, sources])
 
 
 def copy_arrays(session: Session, request: pb.CopyArraysRequest, respond: Respond) -> pb.CopyArraysResponse:
@@ -80,7 +80,7 @@ def copy_arrays(session: Session, request: pb.CopyArraysRequest, respond: Respon
         array = session.add_array(handle, source.kind, source.shape, sharding)
         pairs = list(zip(source.devices, devices, strict=True))
         involved = tuple(dict.fromkeys((*source.devices, *devices)))
-        session.world.send(involved, Command.COPY, [array.number, source.number, pairs, None, sharding.memory_kind])
+        session.run.send(involved, Command.COPY, [array.number, source.number, pairs, None, sharding.memory_kind])
         if request.copy_semantics == pb.ARRAY_COPY_SEMANTICS_DONATE_INPUT:
             source.delete()
     return pb.CopyArraysResponse(array_handles=handles)
@@ -111,7 +111,7 @@ def _cut(session: Session, source: Array, array: Array, parts: list[shardings.Pa
     pairs = [(source.devices[0], device) for device in array.devices]
     involved = tuple(dict.fromkeys((source.devices[0], *array.devices)))
     arguments = [array.number, source.number, pairs, parts, array.sharding.memory_kind]
-    session.world.send(involved, Command.COPY, arguments)
+    session.run.send(involved, Command.COPY, arguments)
 
 
 def remap_arrays(session: Session, request: pb.RemapArraysRequest, respond: Respond) -> pb.RemapArraysResponse:

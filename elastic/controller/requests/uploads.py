@@ -106,10 +106,9 @@ def _put(
     """Sends bytes to the hosts of the devices, each of which makes shards of them."""
     body = [array.number, upload.dtype, upload.shape, upload.strides, devices, parts, array.sharding.memory_kind]
     buffer = upload.buffer
-    if buffer.path:
-        session.world.ask(devices, Command.PUT, [*body, buffer.path], lambda *_: buffer.discard())
-    else:
-        session.world.send(devices, Command.PUT, [0, *body, None], buffer.data)
+    session.run.send(
+        devices, Command.PUT, [*body, buffer.path], buffer.data, file=buffer.path, file_bytes=buffer.file_bytes
+    )
 
 
 class _Discarding:

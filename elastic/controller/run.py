@@ -1,0 +1,313 @@
+"""A run: the one ordered stream of commands, told to one world after the other.
+
+Sessions send here and never learn that a world was lost. What they send stands in the journal; when a host is lost,
+the executors that are left are killed, the next generation's world is formed of the hosts that live, and it is told
+what the journal holds. Questions that were not answered are answered by the new world.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from elastic import wire
+from elastic.commands import Command
+from elastic.controller.callbacks import CallbackSwitch
+from elastic.controller.hosts import Host
+from elastic.controller.journal import Answer, Entry, Journal
+from elastic.controller.placement import spread
+from elastic.controller.programs import ProgramTable
+from elastic.controller.snapshots import EMPTY, DataLossError, SnapshotError, Snapshots
+from elastic.controller.world import World, WorldLost
+from elastic.errors import HostLostError, PoolError
+from elastic.status import Code, StatusError
+
+log = logging.getLogger(__name__)
+
+_MOST_ATTEMPTS = 10
+"""Worlds that may fail in a row, none of them told all that the journal holds, before the run is given up."""
+
+
+_LARGE = 256 << 20
+"""Bytes of the journal at which a snapshot is due at once."""
+
+_FULL = 512 << 20
+"""Bytes of the journal at which no more is taken from the client."""
+
+_SHORTEST_S = 0.2
+"""Seconds between two snapshots at least."""
+
+_BUDGET = 0.02
+"""The share of the time that saving may take."""
+
+
+@dataclass(frozen=True)
+class Recovered:
+    """A failure and what was done about it. Times in seconds."""
+
+    host: str
+    reason: str
+    plan: str
+    phases: dict[str, float]
+    operations_replayed: int
+
+    @property
+    def total(self) -> float:
+        return sum(self.phases.values())
+
+
+class Run:
+    """The virtual devices of a run and everything that is asked of them."""
+
+    def __init__(
+        self,
+        virtual_devices: int,
+        secret: bytes,
+        *,
+        recovered: Callable[[Recovered], None] = lambda _: None,
+        failed: Callable[[HostLostError], None] = lambda _: None,
+    ) -> None:
+        """`recovered` is called after each recovery, `failed` once if the run cannot go on."""
+        self.callbacks = CallbackSwitch()
+        self.programs = ProgramTable()
+        self.devices: list[dict[str, Any]] = []
+        """What each virtual device is (see `executor.process.describe`)."""
+        self.failure: HostLostError | None = None
+        self.generation = 0
+        self.on_congestion: Callable[[], None] = lambda: None
+        self._virtual_devices = virtual_devices
+        self._secret = secret
+        self._recovered = recovered
+        self._failed = failed
+        self._hosts: dict[str, Host] = {}
+        self._journal = Journal()
+        self._snapshots = Snapshots(self._hosts)
+        self._snapshotting: asyncio.Task[None] | None = None
+        self._requests = itertools.count(1)
+        self._world: World | None = None
+        self._formed = asyncio.Event()
+        self._answer_came = asyncio.Event()
+        self._recovery: asyncio.Task[None] | None = None
+
+    # Hosts
+
+    async def start(self, hosts: Sequence[Host]) -> None:
+        """Forms the first world. Raises `PoolError` or `HostLostError` if it cannot be formed."""
+        self._hosts.update((host.id, host) for host in hosts)
+        world = await self._form()
+        self.devices = world.devices
+        self._use(world)
+        self._snapshotting = asyncio.get_running_loop().create_task(self._take_snapshots())
+
+    def host_lost(self, id: str, reason: str) -> None:
+        """A host's agent is gone, and with it all that ran there."""
+        self._hosts.pop(id, None)
+        self._snapshots.host_lost(id)
+        if self._world is not None and id in self._world.placement.hosts:
+            self._world.lost(id, reason)
+
+    def close(self) -> None:
+        """Kills the executors."""
+        for task in (self._recovery, self._snapshotting):
+            if task is not None:
+                task.cancel()
+        if self._world is not None:
+            self._world.close()
+
+    # The stream
+
+    def send(
+        self,
+        devices: tuple[int, ...],
+        command: Command,
+        arguments: Sequence[Any],
+        payload: wire.Bytes = b"",
+        *,
+        file: str | None = None,
+        file_bytes: int = 0,
+    ) -> None:
+        """Sends a command to the hosts that own any of the virtual devices; in order, whatever becomes of hosts.
+
+        `file` is one that the command names: it is kept for as long as the command may have to be told again.
+        Raises `StatusError` if a device does not exist.
+        """
+        self._check(devices)
+        header = wire.frame_header((command, *arguments), len(payload))
+        self._tell(Entry(devices, command, header, payload, file=file, file_bytes=file_bytes))
+
+    def ask(
+        self,
+        devices: tuple[int, ...],
+        command: Command,
+        arguments: Sequence[Any],
+        answer: Answer,
+        payload: wire.Bytes = b"",
+    ) -> None:
+        """Sends a command that each owner of the devices answers; `answer` is called once, when all have.
+
+        It gets the first error, else the result and payload of the first owner. Raises as `send` does.
+        """
+        self._check(devices)
+        if self.failure is not None:
+            answer(StatusError(Code.UNAVAILABLE, str(self.failure)), None, b"")
+            return
+        request = next(self._requests)
+        header = wire.frame_header((command, request, *arguments), len(payload))
+        self._tell(Entry(devices, command, header, payload, request, answer))
+
+    async def world(self) -> World:
+        """The world, once there is one that has been told everything. Raises `StatusError` if the run has failed."""
+        while self._world is None:
+            if self.failure is not None:
+                raise StatusError(Code.UNAVAILABLE, str(self.failure))
+            await self._formed.wait()
+        return self._world
+
+    def forget(self) -> None:
+        """Ends the account of a client that has left: nothing that it had needs to be told again."""
+        self._journal.trim(self._journal.end)
+        self._snapshots.committed = EMPTY
+        self.programs.clear()
+
+    @property
+    def congested(self) -> bool:
+        """True while a host takes commands more slowly than they are sent, or the journal is full."""
+        return self._world is not None and (self._world.congested or self._journal.nbytes > _FULL)
+
+    def _check(self, devices: Sequence[int]) -> None:
+        if not all(0 <= device < self._virtual_devices for device in devices):
+            raise StatusError(
+                Code.INVALID_ARGUMENT,
+                f"virtual devices {list(devices)} do not all exist; there are {self._virtual_devices}",
+            )
+
+    def _tell(self, entry: Entry) -> None:
+        full = self._journal.nbytes > _FULL
+        self._journal.add(entry)
+        if self._journal.nbytes > _FULL and not full:
+            self.on_congestion()
+        if self._world is not None:
+            self._tell_world(self._world, entry)
+
+    def _tell_world(self, world: World, entry: Entry) -> None:
+        if entry.answer is not None:
+            world.expect(entry.devices, entry.request, lambda *outcome: self._answered(entry, *outcome))
+        world.post(entry.devices, entry.header, entry.payload)
+
+    def _answered(self, entry: Entry, error: StatusError | None, result: Any, payload: wire.Bytes) -> None:
+        if isinstance(error, WorldLost):
+            return  # The next world will be asked.
+        answer, entry.answer = entry.answer, None
+        self._answer_came.set()
+        if answer is not None:
+            answer(error, result, payload)
+
+    # Recovery
+
+    async def _form(self) -> World:
+        self.generation += 1
+        placement = spread(self.generation, list(self._hosts), self._virtual_devices)
+        return await World.form(
+            placement, self._hosts, self._secret, self.callbacks, self._requests, self._world_failed
+        )
+
+    def _use(self, world: World) -> None:
+        self._world = world
+        world.on_congestion = lambda: self.on_congestion()
+        self._formed.set()
+
+    def _world_failed(self, failure: HostLostError) -> None:
+        if self._world is None:
+            return  # The recovery that is forming it has been told.
+        self._world.close()
+        self._world = None
+        self._formed.clear()
+        self._answer_came.set()
+        self.on_congestion()
+        self._recovery = asyncio.get_running_loop().create_task(self._recover(failure))
+
+    async def _recover(self, failure: HostLostError) -> None:
+        began = time.monotonic()
+        for _ in range(_MOST_ATTEMPTS):
+            if not self._hosts:
+                break
+            try:
+                world = await self._form()
+                formed = time.monotonic()
+                await self.programs.load_all(world)
+                loaded = time.monotonic()
+                await self._snapshots.restore(world)
+                restored = time.monotonic()
+            except DataLossError as error:
+                self._give_up(HostLostError(failure.host, f"{failure.reason}; {error.message}"))
+                return
+            except (PoolError, WorldLost, SnapshotError) as error:
+                log.warning("generation %d failed: %s", self.generation, error)
+                for id in [id for id, host in self._hosts.items() if host.failure is not None]:
+                    self.host_lost(id, "it cannot have executors any more")
+                failure = error if isinstance(error, HostLostError) else failure
+                continue
+            entries = list(self._journal.unsettled())
+            self._use(world)
+            for entry in entries:
+                self._tell_world(world, entry)
+            self.on_congestion()
+            replayed = time.monotonic()
+            phases = {
+                "world": formed - began,
+                "load": loaded - formed,
+                "restore": restored - loaded,
+                "replay": replayed - restored,
+            }
+            self._recovered(Recovered(failure.host, failure.reason, world.placement.reason, phases, len(entries)))
+            return
+        self._give_up(failure)
+
+    async def _take_snapshots(self) -> None:
+        """Takes a snapshot whenever one is due, for as long as the run lives."""
+        pause, due = _SHORTEST_S, time.monotonic() + _SHORTEST_S
+        while self.failure is None:
+            world = await self.world()
+            while time.monotonic() < due and self._journal.nbytes < _LARGE:
+                await asyncio.sleep(min(_SHORTEST_S, max(due - time.monotonic(), 0)))
+            due = time.monotonic() + pause
+            if self._journal.end == self._snapshots.committed.position or world is not self._world:
+                continue
+            try:
+                snapshot = await self._snapshots.take(world, self._journal.end)
+                await self._settle(world, snapshot.position)
+            except (WorldLost, SnapshotError) as error:
+                log.warning("no snapshot: %s", error)
+                continue
+            if snapshot.position < self._journal.start:
+                continue  # The client whose arrays these were has left.
+            pause = max(_SHORTEST_S, snapshot.seconds / _BUDGET)
+            due = time.monotonic() + pause
+            self._journal.trim(snapshot.position)
+            await self._snapshots.commit(snapshot)
+            self.on_congestion()
+
+    async def _settle(self, world: World, position: int) -> None:
+        """Waits until nobody waits for an answer from before a position. Raises `WorldLost`."""
+        waiting = self._journal.waiting_before(position)
+        while waiting:
+            self._answer_came.clear()
+            await self._answer_came.wait()
+            if world is not self._world:
+                raise WorldLost(Code.UNAVAILABLE, "the world was lost during a snapshot")
+            waiting = [entry for entry in waiting if entry.answer is not None]
+
+    def _give_up(self, failure: HostLostError) -> None:
+        self.failure = failure
+        self._formed.set()
+        status = StatusError(Code.UNAVAILABLE, str(failure))
+        waiting = self._journal.waiting_before(self._journal.end)
+        self._journal.trim(self._journal.end)
+        for entry in waiting:
+            self._answered(entry, status, None, b"")
+        self._failed(failure)
