@@ -55,10 +55,10 @@ class Command(IntEnum):
     COST = 14
     """[_, request, program]: XLA's cost analysis as a map."""
     SNAPSHOT = 16
-    """[_, request]: save all arrays as they are now to the host's memory; the answer has a record of each shard (see
-    `executor.snapshots`) and how many seconds the saving took."""
+    """[_, request, snapshot]: save all arrays as they are now to the host's memory; the answer has a record of each
+    shard (see `executor.snapshots`) and how many seconds the saving took."""
     RESTORE = 17
-    """[_, request, records]: take the shards of these records from the host's memory; the answer has the digests of
-    those that are not there or not whole."""
+    """[_, request, snapshot, records]: take the shards of these records from the host's memory; the answer has the
+    digests of those that are not there or not whole."""
     PING = 15
     """[_, request]: answer at once; shows that the executor lives."""

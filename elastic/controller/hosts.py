@@ -28,6 +28,8 @@ class Host:
         self._changed = asyncio.Event()
         self._numbers = itertools.count(1)
         self._orders: dict[int, asyncio.Future[str | None]] = {}
+        self.draining = False
+        """Whether it is about to go, and gets nothing any more."""
         self.failure: str | None = None
         """Why it cannot have executors any more."""
         self._link: wire.Link

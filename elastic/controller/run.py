@@ -8,10 +8,11 @@ what the journal holds. Questions that were not answered are answered by the new
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +21,7 @@ from elastic.commands import Command
 from elastic.controller.callbacks import CallbackSwitch
 from elastic.controller.hosts import Host
 from elastic.controller.journal import Answer, Entry, Journal
-from elastic.controller.placement import spread
+from elastic.controller.placement import Placement, spread
 from elastic.controller.programs import ProgramTable
 from elastic.controller.snapshots import EMPTY, DataLossError, SnapshotError, Snapshots
 from elastic.controller.world import World, WorldLost
@@ -44,6 +45,14 @@ _SHORTEST_S = 0.2
 
 _BUDGET = 0.02
 """The share of the time that saving may take."""
+
+
+@dataclass(frozen=True)
+class _Move:
+    """A reason to go on with other hosts, though none was lost."""
+
+    host: str
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -79,6 +88,7 @@ class Run:
         """What each virtual device is (see `executor.process.describe`)."""
         self.failure: HostLostError | None = None
         self.generation = 0
+        self.placement: Placement
         self.on_congestion: Callable[[], None] = lambda: None
         self._virtual_devices = virtual_devices
         self._secret = secret
@@ -92,6 +102,9 @@ class Run:
         self._world: World | None = None
         self._formed = asyncio.Event()
         self._answer_came = asyncio.Event()
+        self._large = asyncio.Event()
+        self._moves: list[_Move] = []
+        self._replayed = 0
         self._recovery: asyncio.Task[None] | None = None
 
     # Hosts
@@ -102,7 +115,19 @@ class Run:
         world = await self._form()
         self.devices = world.devices
         self._use(world)
-        self._snapshotting = asyncio.get_running_loop().create_task(self._take_snapshots())
+        self._snapshotting = self._start(self._take_snapshots())
+
+    def host_joined(self, host: Host) -> None:
+        """A host more; the run spreads out to it at the next snapshot."""
+        self._hosts[host.id] = host
+        self._moves.append(_Move(host.id, "it joined"))
+
+    def host_drains(self, id: str, reason: str) -> None:
+        """A host is about to go: what it holds is moved first."""
+        host = self._hosts.get(id)
+        if host is not None and not host.draining:
+            host.draining = True
+            self._moves.append(_Move(id, reason))
 
     def host_lost(self, id: str, reason: str) -> None:
         """A host's agent is gone, and with it all that ran there."""
@@ -172,6 +197,7 @@ class Run:
         """Ends the account of a client that has left: nothing that it had needs to be told again."""
         self._journal.trim(self._journal.end)
         self._snapshots.committed = EMPTY
+        self.callbacks.clear()
         self.programs.clear()
 
     @property
@@ -189,6 +215,8 @@ class Run:
     def _tell(self, entry: Entry) -> None:
         full = self._journal.nbytes > _FULL
         self._journal.add(entry)
+        if self._journal.nbytes > _LARGE:
+            self._large.set()
         if self._journal.nbytes > _FULL and not full:
             self.on_congestion()
         if self._world is not None:
@@ -201,48 +229,41 @@ class Run:
 
     def _answered(self, entry: Entry, error: StatusError | None, result: Any, payload: wire.Bytes) -> None:
         if isinstance(error, WorldLost):
+            self._answer_came.set()
             return  # The next world will be asked.
         answer, entry.answer = entry.answer, None
         self._answer_came.set()
         if answer is not None:
             answer(error, result, payload)
 
-    # Recovery
-
-    async def _form(self) -> World:
-        self.generation += 1
-        placement = spread(self.generation, list(self._hosts), self._virtual_devices)
-        return await World.form(
-            placement, self._hosts, self._secret, self.callbacks, self._requests, self._world_failed
-        )
+    # From one world to the next
 
     def _use(self, world: World) -> None:
         self._world = world
         world.on_congestion = lambda: self.on_congestion()
         self._formed.set()
 
+    def _leave(self) -> World | None:
+        """Sends nothing to the world any more; what comes waits in the journal for the next one."""
+        world, self._world = self._world, None
+        self._formed.clear()
+        self.on_congestion()
+        return world
+
     def _world_failed(self, failure: HostLostError) -> None:
         if self._world is None:
-            return  # The recovery that is forming it has been told.
-        self._world.close()
-        self._world = None
-        self._formed.clear()
-        self._answer_came.set()
-        self.on_congestion()
-        self._recovery = asyncio.get_running_loop().create_task(self._recover(failure))
+            return  # Whoever works with it has its requests answered with `WorldLost`.
+        self._leave()
+        self._recovery = self._start(self._recover(failure))
 
-    async def _recover(self, failure: HostLostError) -> None:
-        began = time.monotonic()
+    async def _recover(self, failure: HostLostError, began: float | None = None) -> None:
+        """Forms worlds until one has been told everything."""
+        began = began or time.monotonic()
         for _ in range(_MOST_ATTEMPTS):
-            if not self._hosts:
+            if not self._usable():
                 break
             try:
-                world = await self._form()
-                formed = time.monotonic()
-                await self.programs.load_all(world)
-                loaded = time.monotonic()
-                await self._snapshots.restore(world)
-                restored = time.monotonic()
+                phases = await self._next_world(began)
             except DataLossError as error:
                 self._give_up(HostLostError(failure.host, f"{failure.reason}; {error.message}"))
                 return
@@ -252,55 +273,47 @@ class Run:
                     self.host_lost(id, "it cannot have executors any more")
                 failure = error if isinstance(error, HostLostError) else failure
                 continue
-            entries = list(self._journal.unsettled())
-            self._use(world)
-            for entry in entries:
-                self._tell_world(world, entry)
-            self.on_congestion()
-            replayed = time.monotonic()
-            phases = {
-                "world": formed - began,
-                "load": loaded - formed,
-                "restore": restored - loaded,
-                "replay": replayed - restored,
-            }
-            self._recovered(Recovered(failure.host, failure.reason, world.placement.reason, phases, len(entries)))
+            self._recovered(Recovered(failure.host, failure.reason, self.placement.reason, phases, self._replayed))
             return
         self._give_up(failure)
 
-    async def _take_snapshots(self) -> None:
-        """Takes a snapshot whenever one is due, for as long as the run lives."""
-        pause, due = _SHORTEST_S, time.monotonic() + _SHORTEST_S
-        while self.failure is None:
-            world = await self.world()
-            while time.monotonic() < due and self._journal.nbytes < _LARGE:
-                await asyncio.sleep(min(_SHORTEST_S, max(due - time.monotonic(), 0)))
-            due = time.monotonic() + pause
-            if self._journal.end == self._snapshots.committed.position or world is not self._world:
-                continue
-            try:
-                snapshot = await self._snapshots.take(world, self._journal.end)
-                await self._settle(world, snapshot.position)
-            except (WorldLost, SnapshotError) as error:
-                log.warning("no snapshot: %s", error)
-                continue
-            if snapshot.position < self._journal.start:
-                continue  # The client whose arrays these were has left.
-            pause = max(_SHORTEST_S, snapshot.seconds / _BUDGET)
-            due = time.monotonic() + pause
-            self._journal.trim(snapshot.position)
-            await self._snapshots.commit(snapshot)
-            self.on_congestion()
+    async def _next_world(self, began: float) -> dict[str, float]:
+        """Forms a world and tells it everything; seconds by phase. Raises `PoolError`, `WorldLost` and the like."""
+        self.callbacks.repeat()
+        world = await self._form()
+        try:
+            formed = time.monotonic()
+            await self.programs.load_all(world)
+            loaded = time.monotonic()
+            await self._snapshots.restore(world)
+            restored = time.monotonic()
+            if world.failure is not None:
+                raise world.failure
+        except BaseException:
+            world.close()
+            raise
+        entries = list(self._journal.unsettled())
+        self._use(world)
+        for entry in entries:
+            self._tell_world(world, entry)
+        self._replayed = len(entries)
+        self.on_congestion()
+        return {
+            "world": formed - began,
+            "load": loaded - formed,
+            "restore": restored - loaded,
+            "replay": time.monotonic() - restored,
+        }
 
-    async def _settle(self, world: World, position: int) -> None:
-        """Waits until nobody waits for an answer from before a position. Raises `WorldLost`."""
-        waiting = self._journal.waiting_before(position)
-        while waiting:
-            self._answer_came.clear()
-            await self._answer_came.wait()
-            if world is not self._world:
-                raise WorldLost(Code.UNAVAILABLE, "the world was lost during a snapshot")
-            waiting = [entry for entry in waiting if entry.answer is not None]
+    async def _form(self) -> World:
+        self.generation += 1
+        self.placement = spread(self.generation, self._usable(), self._virtual_devices)
+        return await World.form(
+            self.placement, self._hosts, self._secret, self.callbacks, self._requests, self._world_failed
+        )
+
+    def _usable(self) -> list[str]:
+        return [id for id, host in self._hosts.items() if not host.draining]
 
     def _give_up(self, failure: HostLostError) -> None:
         self.failure = failure
@@ -311,3 +324,78 @@ class Run:
         for entry in waiting:
             self._answered(entry, status, None, b"")
         self._failed(failure)
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """A task whose unexpected end ends the run, instead of leaving everyone waiting."""
+
+        def ended(task: asyncio.Task[None]) -> None:
+            if not task.cancelled() and (error := task.exception()) is not None:
+                log.critical("a bug of elastic's", exc_info=error)
+                if self.failure is None:
+                    self._give_up(HostLostError("", f"a bug of elastic's: {error!r}"))
+
+        task = asyncio.get_running_loop().create_task(work)
+        task.add_done_callback(ended)
+        return task
+
+    # Snapshots
+
+    async def _take_snapshots(self) -> None:
+        """Takes a snapshot whenever one is due, for as long as the run lives."""
+        pause = _SHORTEST_S
+        while self.failure is None:
+            await asyncio.sleep(_SHORTEST_S)
+            await self._until_large(pause - _SHORTEST_S)
+            world = await self.world()
+            if self._moves:
+                await self._move(world)
+            elif self._journal.end != self._snapshots.committed.position:
+                with contextlib.suppress(WorldLost, SnapshotError):
+                    pause = max(_SHORTEST_S, await self._snapshot(world) / _BUDGET)
+
+    async def _snapshot(self, world: World) -> float:
+        """Takes and commits a snapshot; seconds that saving took. Raises `WorldLost` or `SnapshotError`."""
+        try:
+            snapshot = await self._snapshots.take(world, self._journal.end)
+            await self._settle(world, snapshot.position)
+        except SnapshotError as error:
+            log.warning("no snapshot: %s", error)
+            raise
+        if snapshot.position >= self._journal.start:  # Else the client whose arrays these were has left.
+            self._journal.trim(snapshot.position)
+            self.callbacks.committed(snapshot.number)
+            await self._snapshots.commit(snapshot)
+            self.on_congestion()
+        return snapshot.seconds
+
+    async def _move(self, world: World) -> None:
+        """Goes on with other hosts: those that came take part, those that drain do not. Nothing is replayed."""
+        began = time.monotonic()
+        moves, self._moves = self._moves, []
+        self._leave()
+        failure = HostLostError(moves[0].host, moves[0].reason)
+        try:
+            await self._snapshot(world)
+        except WorldLost:
+            failure = world.failure or failure
+        except SnapshotError:
+            log.warning("the arrays could not be saved before the hosts change; what is lost will be replayed")
+        world.close()
+        await self._recover(failure, began)
+
+    async def _settle(self, world: World, position: int) -> None:
+        """Waits until nobody waits for an answer from before a position. Raises `WorldLost`."""
+        waiting = self._journal.waiting_before(position)
+        while waiting:
+            self._answer_came.clear()
+            if world.failure is not None:
+                raise WorldLost(Code.UNAVAILABLE, str(world.failure))
+            await self._answer_came.wait()
+            waiting = [entry for entry in waiting if entry.answer is not None]
+
+    async def _until_large(self, seconds: float) -> None:
+        """Waits, but not while the journal grows large."""
+        self._large.clear()
+        if self._journal.nbytes < _LARGE and seconds > 0:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._large.wait(), seconds)

@@ -7,6 +7,7 @@ pool of one) the snapshot before stays the one that counts. The shards themselve
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -45,11 +46,13 @@ class Snapshot:
     """All arrays at one position of the stream.
 
     Attributes:
+        number: grows with each that is tried.
         records: by (array, device); device -1 for what all hosts are told, errors and ends of executions.
         homes: by digest, the hosts that hold the bytes.
         seconds: how long the slowest host was busy saving.
     """
 
+    number: int
     position: int
     records: dict[tuple[int, int], Record]
     homes: dict[Digest, set[str]]
@@ -61,7 +64,7 @@ class Snapshot:
         return sum(_sizes(self.records.values()).values())
 
 
-EMPTY = Snapshot(0, {}, {}, 0.0)
+EMPTY = Snapshot(0, 0, {}, {}, 0.0)
 """What there is before the first: no arrays."""
 
 
@@ -72,13 +75,15 @@ class Snapshots:
         """`hosts` are those that live; the run keeps it up to date."""
         self.committed = EMPTY
         self._hosts = hosts
+        self._numbers = itertools.count(1)
 
     async def take(self, world: World, position: int) -> Snapshot:
         """A snapshot of a world at this point of the stream; it does not count before `commit`.
 
         Raises `WorldLost`, or `SnapshotError` if memory is full or copies could not be sent.
         """
-        answers = await world.call_each(Command.SNAPSHOT, lambda _: [])
+        number = next(self._numbers)
+        answers = await world.call_each(Command.SNAPSHOT, lambda _: [number])
         records: dict[tuple[int, int], Record] = {}
         homes: dict[Digest, set[str]] = {}
         seconds = 0.0
@@ -93,7 +98,7 @@ class Snapshots:
         for digest, holders in homes.items():
             holders |= self._living(self.committed.homes.get(digest, set()))
         await self._copy(_second_homes(_sizes(records.values()), homes, list(self._hosts)), homes)
-        return Snapshot(position, records, homes, seconds)
+        return Snapshot(number, position, records, homes, seconds)
 
     async def commit(self, snapshot: Snapshot) -> None:
         """Makes it the one that counts, and gives back the memory that only the one before needed."""
@@ -125,7 +130,7 @@ class Snapshots:
                 for host in (world.placement.host_of(device),) if device >= 0 else world.placement.hosts:
                     wanted[host].append(record)
             await self._copy(self._fetches(wanted), snapshot.homes)
-            answers = await world.call_each(Command.RESTORE, lambda host: [wanted[host]])  # noqa: B023
+            answers = await world.call_each(Command.RESTORE, lambda host: [snapshot.number, wanted[host]])  # noqa: B023
             missing = {}
             for host, bad in answers.items():
                 if isinstance(bad, BaseException):

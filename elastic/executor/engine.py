@@ -57,6 +57,7 @@ class Engine:
         self._mailbox = mailbox
         self._outbox = outbox
         self._store = Store()
+        self._callbacks = callbacks
         self._programs = Programs(member, callbacks)
         self._shardings: dict[tuple[int, str | None], SingleDeviceSharding] = {}
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="reader")
@@ -288,13 +289,15 @@ class Engine:
 
         self._readers.submit(self._answer, request, wait)
 
-    def _snapshot(self, _: memoryview, request: int) -> None:
+    def _snapshot(self, _: memoryview, request: int, number: int) -> None:
         # So that each call of a callback is either before the snapshot or behind it.
         self._programs.finish_callbacks()
+        self._callbacks.snapshot = number
         finish = self._snapshots.take()
         self._saver.submit(self._answer, request, lambda: (finish(), b""))
 
-    def _restore(self, _: memoryview, request: int, records: list[Record]) -> None:
+    def _restore(self, _: memoryview, request: int, number: int, records: list[Record]) -> None:
+        self._callbacks.snapshot = number
         self._answer(request, lambda: (self._snapshots.restore(records), b""))
 
     def _ping(self, _: memoryview, request: int) -> None:
