@@ -21,7 +21,7 @@ from elastic.commands import Command
 from elastic.controller.callbacks import CallbackSwitch
 from elastic.controller.hosts import Host
 from elastic.controller.journal import Answer, Entry, Journal
-from elastic.controller.placement import Placement, spread
+from elastic.controller.placement import Candidate, Placement, place
 from elastic.controller.programs import ProgramTable
 from elastic.controller.snapshots import EMPTY, DataLossError, SnapshotError, Snapshots
 from elastic.controller.world import World, WorldLost
@@ -45,6 +45,10 @@ _SHORTEST_S = 0.2
 
 _BUDGET = 0.02
 """The share of the time that saving may take."""
+
+
+class NoPlacementError(PoolError):
+    """There are no hosts to place the virtual devices on."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +92,7 @@ class Run:
         """What each virtual device is (see `executor.process.describe`)."""
         self.failure: HostLostError | None = None
         self.generation = 0
-        self.placement: Placement
+        self.placement: Placement | None = None
         self.on_congestion: Callable[[], None] = lambda: None
         self._virtual_devices = virtual_devices
         self._secret = secret
@@ -260,10 +264,11 @@ class Run:
         """Forms worlds until one has been told everything."""
         began = began or time.monotonic()
         for _ in range(_MOST_ATTEMPTS):
-            if not self._usable():
-                break
             try:
                 phases = await self._next_world(began)
+            except NoPlacementError as error:
+                self._give_up(HostLostError(failure.host, f"{failure.reason}; {error}"))
+                return
             except DataLossError as error:
                 self._give_up(HostLostError(failure.host, f"{failure.reason}; {error.message}"))
                 return
@@ -273,7 +278,8 @@ class Run:
                     self.host_lost(id, "it cannot have executors any more")
                 failure = error if isinstance(error, HostLostError) else failure
                 continue
-            self._recovered(Recovered(failure.host, failure.reason, self.placement.reason, phases, self._replayed))
+            plan = self.placement.reason if self.placement else ""
+            self._recovered(Recovered(failure.host, failure.reason, plan, phases, self._replayed))
             return
         self._give_up(failure)
 
@@ -306,14 +312,18 @@ class Run:
         }
 
     async def _form(self) -> World:
+        candidates = [
+            Candidate(host.id, host.devices, barred="about to go" if host.draining else "")
+            for host in self._hosts.values()
+        ]
+        placement = place(self.generation + 1, candidates, self._virtual_devices, self.placement)
+        if not isinstance(placement, Placement):
+            raise NoPlacementError(placement.reason)
         self.generation += 1
-        self.placement = spread(self.generation, self._usable(), self._virtual_devices)
+        self.placement = placement
         return await World.form(
-            self.placement, self._hosts, self._secret, self.callbacks, self._requests, self._world_failed
+            placement, self._hosts, self._secret, self.callbacks, self._requests, self._world_failed
         )
-
-    def _usable(self) -> list[str]:
-        return [id for id, host in self._hosts.items() if not host.draining]
 
     def _give_up(self, failure: HostLostError) -> None:
         self.failure = failure
