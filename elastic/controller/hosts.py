@@ -11,6 +11,8 @@ from elastic import wire
 from elastic.errors import PoolError
 from elastic.handshake import HandshakeError
 
+_incarnations = itertools.count(1)
+
 
 class CopyError(Exception):
     """A host could not send or remove copies of snapshots."""
@@ -24,8 +26,12 @@ class Host:
         self.address = address
         self.devices = 0
         """Physical devices that it contributes."""
+        self.incarnation = next(_incarnations)
+        """Tells it from those that had its id before."""
         self.pid = 0
         """Of its agent."""
+        self.on_beat: Callable[[list[int]], None] = lambda _: None
+        """Called when the agent shows that it moves, with the executors that do."""
         self._lost = lost
         self._standbys: dict[int, str] = {}
         self._exits: dict[int, asyncio.Future[str]] = {}
@@ -112,6 +118,9 @@ class Host:
     def _hear(self, event: dict[str, Any], _: wire.Bytes) -> None:
         if "host" in event:
             self.devices, self.pid = event["devices"], event["pid"]
+        elif "beat" in event:
+            self.on_beat(event["beat"])
+            return
         elif "standby" in event:
             self._standbys[event["standby"]] = event["address"]
         elif "exited" in event:
