@@ -69,7 +69,7 @@ class Candidate:
 
     id: str
     devices: int
-    """Its physical devices."""
+    """Its physical devices. A host with none is not used."""
     barred: str = ""
     """Why nothing may be placed on it, such as "quarantined: failed 3 times in 10 min"; empty if it may be used."""
 

@@ -29,6 +29,10 @@ def test_the_interval_is_as_good_as_the_best_found_by_search(between, part):
     assert slowdown(optimum(cost, between), cost, between) <= best * 1.001
 
 
+def test_the_formula_is_dalys_to_the_digit():
+    assert optimum(50, 100) == pytest.approx(100 * (1 + 0.5 / 3 + 0.25 / 9) - 50)
+
+
 def test_for_cheap_snapshots_it_is_youngs():
     assert optimum(0.001, 3600) == pytest.approx(math.sqrt(2 * 0.001 * 3600), rel=1e-3)
 

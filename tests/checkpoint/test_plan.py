@@ -64,6 +64,13 @@ def test_a_host_that_is_slow_sends_less():
     assert Counter(transfer.source.host for transfer in made.transfers) == {"h1": 8, "h2": 2}
 
 
+def test_a_host_that_alone_has_something_is_spared_the_rest():
+    copies = {(0, 0): memory("h1", "h2"), (0, 1): memory("h1")}
+    made = plan([Need(0, 0, 10 * MB, "h0"), Need(0, 1, 6 * MB, "h3")], copies, RATES)
+    assert [transfer.source.host for transfer in made.transfers] == ["h2", "h1"]
+    assert made.transfers[1].reason == "h1 is the only host that can give it (memory)"
+
+
 def test_nothing_to_do_is_a_plan_too():
     made = plan([], {}, RATES)
     assert (made.transfers, made.lost, made.seconds) == ((), {}, 0.0)

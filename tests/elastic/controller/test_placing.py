@@ -81,6 +81,10 @@ def test_a_barred_host_is_named_and_not_used():
     assert after.reason.endswith("; h1 is quarantined: failed 3 times in 10 min")
 
 
+def test_a_host_without_devices_gets_none():
+    assert place(1, pool(a=0, b=2), 4).by_host() == {"b": [0, 1, 2, 3]}
+
+
 def test_a_larger_host_carries_more_of_the_stack():
     first = place(1, pool(a=1, b=1, c=4), 6)
     after = place(2, pool(a=1, c=4), 6, first)
