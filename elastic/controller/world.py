@@ -76,8 +76,9 @@ class World:
     ) -> World:
         """Takes a standby of each host and joins them; `failed(error)` is called once if the world later breaks.
 
-        `enlisted(world)` is called when its executors are known, which have still to join. `requests` gives the numbers of requests, which no two worlds may share. Raises `PoolError` or `HostLostError`
-        if it cannot be formed.
+        `enlisted(world)` is called when its executors are known, which have still to join. `requests` gives the
+        numbers of requests, which no two worlds may share. Raises `PoolError` or `HostLostError` if it cannot be
+        formed.
         """
         world = cls(placement, callbacks, requests, failed)
         try:
