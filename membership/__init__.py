@@ -3,6 +3,9 @@
 `Etcd` is the client of a real etcd and of ``python -m membership.server`` alike. Nothing here knows what the keys mean.
 """
 
+import membership.forking  # Before anything that imports gRPC.
+
+# isort: split
 from membership.address import PoolAddress, Tls
 from membership.calls import Timing
 from membership.cursor import Delete, Event, Put, Relisted

@@ -28,8 +28,8 @@ _OPTIONS: Sequence[tuple[str, int]] = (
     ("grpc.min_reconnect_backoff_ms", 1000),
     ("grpc.max_reconnect_backoff_ms", 1000),
     # A connection that died without a word is replaced. etcd drops clients that ask more often than every 5 s.
-    ("grpc.keepalive_time_ms", 10_000),
-    ("grpc.keepalive_timeout_ms", 5_000),
+    ("grpc.keepalive_time_ms", 6_000),
+    ("grpc.keepalive_timeout_ms", 3_000),
     ("grpc.max_receive_message_length", -1),
 )
 _PROBE_SECONDS = 0.2

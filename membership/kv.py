@@ -11,6 +11,9 @@ from dataclasses import dataclass
 
 from membership.proto import etcd_pb2 as pb
 
+_LOWEST = b"\0"  # There is no empty key.
+_OPEN = b"\0"  # As the end of a range.
+
 
 def encode(key: str) -> bytes:
     return key.encode("utf-8", "surrogateescape")
@@ -66,8 +69,10 @@ class KeyRange:
     def prefix(cls, prefix: str) -> KeyRange:
         first = encode(prefix)
         stem = first.rstrip(b"\xff")
-        # Without a byte to count up, the range is open: etcd writes that as a zero byte.
-        return cls(first or b"\0", stem[:-1] + bytes([stem[-1] + 1]) if stem else b"\0")
+        # Without a byte to count up, the range is open.
+        return cls(first or _LOWEST, stem[:-1] + bytes([stem[-1] + 1]) if stem else _OPEN)
 
     def __str__(self) -> str:
+        if self.first == _LOWEST:
+            return "all"
         return repr(decode(self.first)) + ("..." if self.end else "")

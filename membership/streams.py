@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-import time
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Generic, NoReturn, cast
 
@@ -34,6 +33,7 @@ class Stream(Generic[RequestT, ResponseT]):
         self, endpoint: str, call: grpc.aio.StreamStreamCall[RequestT, ResponseT], write_seconds: float
     ) -> None:
         self.endpoint = endpoint
+        self.heard = False  # Whether anything came at all.
         self._call = call
         self._write_seconds = write_seconds
 
@@ -55,6 +55,7 @@ class Stream(Generic[RequestT, ResponseT]):
             raise self._broken(error) from None
         if response is grpc.aio.EOF:
             raise NotServed(f"{self.endpoint} ended the stream")
+        self.heard = True
         return cast(ResponseT, response)
 
     def _broken(self, error: grpc.aio.AioRpcError) -> NotServed:
@@ -76,31 +77,30 @@ async def hold_open(
     """
     pause = _FIRST_PAUSE
     while True:
-        began = time.monotonic()
-        reason = await _one_stream(caller, method, talk, at_leader)
+        served, reason = await _one_stream(caller, method, talk, at_leader)
         _log.info("%s begins again: %s", method.path, reason)
-        lived = time.monotonic() - began > _LONGEST_PAUSE
-        pause = _FIRST_PAUSE if lived else min(2 * pause, _LONGEST_PAUSE)
+        pause = _FIRST_PAUSE if served else min(2 * pause, _LONGEST_PAUSE)
         await asyncio.sleep(random.uniform(0, pause))
 
 
 async def _one_stream(
     caller: Caller, method: Method[RequestT, ResponseT], talk: Talk[RequestT, ResponseT], at_leader: bool
-) -> str:
-    """Holds one stream; returns why it ended."""
+) -> tuple[bool, str]:
+    """Holds one stream; returns whether anything came, and why it ended."""
     endpoint = await _leader(caller) if at_leader else None
     endpoint = endpoint or await caller.endpoints.connected(caller.timing.call, caller.timing.connect)
     if endpoint is None:
-        return "no endpoint accepts connections"
+        return False, "no endpoint accepts connections"
     try:
         metadata = await caller.credentials(endpoint)
     except NotServed as error:
-        return str(error)
+        return False, str(error)
     broken: list[BaseException] = []
     call = endpoint.stream(method, metadata)
+    stream = Stream(endpoint.name, call, caller.timing.attempt)
     try:
         async with asyncio.TaskGroup() as group:
-            for coroutine in talk(Stream(endpoint.name, call, caller.timing.attempt)):
+            for coroutine in talk(stream):
                 group.create_task(coroutine)
     except* NotServed as errors:
         broken.extend(errors.exceptions)
@@ -109,7 +109,7 @@ async def _one_stream(
     caller.endpoints.leave(endpoint)
     if any(isinstance(error, NotServed) and error.stale_token for error in broken):
         caller.forget_token(metadata)
-    return str(broken[0])
+    return stream.heard, str(broken[0])
 
 
 async def _leader(caller: Caller) -> Endpoint | None:
