@@ -1,9 +1,9 @@
 """One host's agent: keeps a standby executor warm and serves the controller that uses this host.
 
 The connection to a controller carries events to it - {"standby": pid, "address"}, {"exited": pid, "reason", "log"},
-{"done": order, "problem"} - and orders from it - {"use": pid}, {"kill": pid}, and on the host's memory {"send":
-digests, "to": address, "order"}, {"keep": digests, "order"}. When it ends, the executors it used are killed: nobody is
-left who could tell them anything.
+{"done": order, "problem"}, {"beat": executors that moved} - and orders from it - {"use": pid}, {"kill": pid}, and on
+the host's memory {"send": digests, "to": address, "order"}, {"keep": digests, "order"}. When it ends, the executors it
+used are killed: nobody is left who could tell them anything.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from elastic import host_memory, wire
+from elastic.agent.beats import BEAT_S, Beats
 from elastic.agent.copies import ROLE, Receiver, send
 from elastic.agent.template import Template
 
@@ -52,6 +53,7 @@ class Agent:
         self._used: set[int] = set()
         self._controller: wire.Link | None = None
         self._broken: str | None = None
+        self._beats = Beats()
         self._workers = ThreadPoolExecutor(_SENDERS, thread_name_prefix="memory")
 
     async def start(self) -> str:
@@ -67,12 +69,19 @@ class Agent:
         environment = executor_environment(dict(os.environ))
         environment[host_memory.DIRECTORY] = str(memory)
         self._template = Template(
-            self._host, self._settings.log, environment, on_standby=self._stands_by, on_exit=self._exited
+            self._host,
+            self._settings.log,
+            environment,
+            on_standby=self._stands_by,
+            on_exit=self._exited,
+            on_beat=self._beats.update,
         )
+        self._heart = asyncio.get_running_loop().create_task(self._beat())
         return f"{self._host}:{self._port}"
 
     def close(self) -> None:
         """Ends everything on this host."""
+        self._heart.cancel()
         self._server.close()
         self._template.close()
         self._receiver.close()
@@ -137,6 +146,12 @@ class Agent:
         # Who is killed from outside has no last words; what stands in the log is another's.
         words = "" if "SIGKILL" in reason else self._template.log_tail()
         self._tell({"exited": pid, "reason": reason, "log": words})
+
+    async def _beat(self) -> None:
+        """Tells the controller ten times a second that this host moves, and which of its executors do."""
+        while True:
+            await asyncio.sleep(BEAT_S)
+            self._tell({"beat": self._beats.moved(self._used)})
 
     def _tell(self, event: dict[str, Any]) -> None:
         if self._controller is not None:

@@ -11,6 +11,8 @@ from elastic import wire
 from elastic.errors import PoolError
 from elastic.handshake import HandshakeError
 
+_incarnations = itertools.count(1)
+
 
 class CopyError(Exception):
     """A host could not send or remove copies of snapshots."""
@@ -22,6 +24,14 @@ class Host:
     def __init__(self, id: str, address: str, lost: Callable[[str, str], None]) -> None:
         self.id = id
         self.address = address
+        self.devices = 0
+        """Physical devices that it contributes."""
+        self.incarnation = next(_incarnations)
+        """Tells it from those that had its id before."""
+        self.pid = 0
+        """Of its agent."""
+        self.on_beat: Callable[[list[int]], None] = lambda _: None
+        """Called when the agent shows that it moves, with the executors that do."""
         self._lost = lost
         self._standbys: dict[int, str] = {}
         self._exits: dict[int, asyncio.Future[str]] = {}
@@ -45,6 +55,10 @@ class Host:
             host._link = await wire.open_link(address, secret, {"role": "controller"}, host._hear, host._gone)
         except (OSError, EOFError, HandshakeError, ValueError) as error:
             raise PoolError(f"the agent of host {id} at {address} cannot be reached: {error}") from error
+        while not host.devices:
+            if host.failure:
+                raise PoolError(f"host {id}: {host.failure}")
+            await host._change()
         return host
 
     async def take_standby(self) -> tuple[int, str]:
@@ -55,13 +69,16 @@ class Host:
         while not self._standbys:
             if self.failure:
                 raise PoolError(f"host {self.id}: {self.failure}")
-            self._changed.clear()
-            await self._changed.wait()
+            await self._change()
         pid = next(iter(self._standbys))
         address = self._standbys.pop(pid)
         self._exits[pid] = asyncio.get_running_loop().create_future()
         self._link.send(wire.frame({"use": pid}))
         return pid, address
+
+    async def _change(self) -> None:
+        self._changed.clear()
+        await self._changed.wait()
 
     def exit_of(self, pid: int) -> asyncio.Future[str]:
         """The reason why an executor that was taken ended, once it has ended."""
@@ -99,7 +116,12 @@ class Host:
         self._link.close()
 
     def _hear(self, event: dict[str, Any], _: wire.Bytes) -> None:
-        if "standby" in event:
+        if "host" in event:
+            self.devices, self.pid = event["devices"], event["pid"]
+        elif "beat" in event:
+            self.on_beat(event["beat"])
+            return
+        elif "standby" in event:
             self._standbys[event["standby"]] = event["address"]
         elif "exited" in event:
             self._standbys.pop(event["exited"], None)

@@ -14,6 +14,7 @@ import logging
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from elastic import wire
@@ -21,9 +22,10 @@ from elastic.commands import Command
 from elastic.controller.callbacks import CallbackSwitch
 from elastic.controller.hosts import Host
 from elastic.controller.journal import Answer, Entry, Journal
-from elastic.controller.placement import Placement, spread
+from elastic.controller.placement import Candidate, Placement, place
 from elastic.controller.programs import ProgramTable
 from elastic.controller.snapshots import EMPTY, DataLossError, SnapshotError, Snapshots
+from elastic.controller.watch import Watch
 from elastic.controller.world import World, WorldLost
 from elastic.errors import HostLostError, PoolError
 from elastic.status import Code, StatusError
@@ -45,6 +47,10 @@ _SHORTEST_S = 0.2
 
 _BUDGET = 0.02
 """The share of the time that saving may take."""
+
+
+class NoPlacementError(PoolError):
+    """There are no hosts to place the virtual devices on."""
 
 
 @dataclass(frozen=True)
@@ -88,18 +94,23 @@ class Run:
         """What each virtual device is (see `executor.process.describe`)."""
         self.failure: HostLostError | None = None
         self.generation = 0
-        self.placement: Placement
+        self.placement: Placement | None = None
         self.on_congestion: Callable[[], None] = lambda: None
         self._virtual_devices = virtual_devices
         self._secret = secret
         self._recovered = recovered
         self._failed = failed
         self._hosts: dict[str, Host] = {}
+        self._watch = Watch()
         self._journal = Journal()
         self._snapshots = Snapshots(self._hosts)
         self._snapshotting: asyncio.Task[None] | None = None
         self._requests = itertools.count(1)
         self._world: World | None = None
+        self._worlds: list[World] = []
+        """The one in use, and the one that is being formed."""
+        self._executors: dict[tuple[str, int], tuple[str, int]] = {}
+        """(host, pid) -> what the watch knows it by."""
         self._formed = asyncio.Event()
         self._answer_came = asyncio.Event()
         self._large = asyncio.Event()
@@ -111,7 +122,8 @@ class Run:
 
     async def start(self, hosts: Sequence[Host]) -> None:
         """Forms the first world. Raises `PoolError` or `HostLostError` if it cannot be formed."""
-        self._hosts.update((host.id, host) for host in hosts)
+        for host in hosts:
+            self._add(host)
         world = await self._form()
         self.devices = world.devices
         self._use(world)
@@ -119,8 +131,23 @@ class Run:
 
     def host_joined(self, host: Host) -> None:
         """A host more; the run spreads out to it at the next snapshot."""
-        self._hosts[host.id] = host
+        self._add(host)
         self._moves.append(_Move(host.id, "it joined"))
+
+    def _add(self, host: Host) -> None:
+        self._hosts[host.id] = host
+        self._watch.begin(host.id, host.incarnation, lambda reason: self._host_silent(host, reason))
+        host.on_beat = lambda moved: self._heard(host, moved)
+
+    def _heard(self, host: Host, executors: Sequence[int]) -> None:
+        self._watch.heard(host.id, host.incarnation)
+        for pid in executors:
+            if (host.id, pid) in self._executors:
+                self._watch.heard(*self._executors[host.id, pid])
+
+    def _host_silent(self, host: Host, reason: str) -> None:
+        host.close()
+        self.host_lost(host.id, reason)
 
     def host_drains(self, id: str, reason: str) -> None:
         """A host is about to go: what it holds is moved first."""
@@ -131,18 +158,22 @@ class Run:
 
     def host_lost(self, id: str, reason: str) -> None:
         """A host's agent is gone, and with it all that ran there."""
-        self._hosts.pop(id, None)
+        host = self._hosts.pop(id, None)
+        if host is not None:
+            self._watch.end(id, host.incarnation)
         self._snapshots.host_lost(id)
-        if self._world is not None and id in self._world.placement.hosts:
-            self._world.lost(id, reason)
+        for world in self._worlds:
+            if id in world.placement.hosts:
+                world.lost(id, reason)
 
     def close(self) -> None:
         """Kills the executors."""
         for task in (self._recovery, self._snapshotting):
             if task is not None:
                 task.cancel()
-        if self._world is not None:
-            self._world.close()
+        self._watch.close()
+        for world in list(self._worlds):
+            self._end(world)
 
     # The stream
 
@@ -253,17 +284,20 @@ class Run:
     def _world_failed(self, failure: HostLostError) -> None:
         if self._world is None:
             return  # Whoever works with it has its requests answered with `WorldLost`.
-        self._leave()
+        world = self._leave()
+        if world is not None:
+            self._end(world)
         self._recovery = self._start(self._recover(failure))
 
     async def _recover(self, failure: HostLostError, began: float | None = None) -> None:
         """Forms worlds until one has been told everything."""
         began = began or time.monotonic()
         for _ in range(_MOST_ATTEMPTS):
-            if not self._usable():
-                break
             try:
                 phases = await self._next_world(began)
+            except NoPlacementError as error:
+                self._give_up(HostLostError(failure.host, f"{failure.reason}; {error}"))
+                return
             except DataLossError as error:
                 self._give_up(HostLostError(failure.host, f"{failure.reason}; {error.message}"))
                 return
@@ -273,7 +307,8 @@ class Run:
                     self.host_lost(id, "it cannot have executors any more")
                 failure = error if isinstance(error, HostLostError) else failure
                 continue
-            self._recovered(Recovered(failure.host, failure.reason, self.placement.reason, phases, self._replayed))
+            plan = self.placement.reason if self.placement else ""
+            self._recovered(Recovered(failure.host, failure.reason, plan, phases, self._replayed))
             return
         self._give_up(failure)
 
@@ -290,7 +325,7 @@ class Run:
             if world.failure is not None:
                 raise world.failure
         except BaseException:
-            world.close()
+            self._end(world)
             raise
         entries = list(self._journal.unsettled())
         self._use(world)
@@ -306,14 +341,51 @@ class Run:
         }
 
     async def _form(self) -> World:
+        candidates = [
+            Candidate(host.id, host.devices, barred="about to go" if host.draining else "")
+            for host in self._hosts.values()
+        ]
+        placement = place(self.generation + 1, candidates, self._virtual_devices, self.placement)
+        if not isinstance(placement, Placement):
+            raise NoPlacementError(placement.reason)
         self.generation += 1
-        self.placement = spread(self.generation, self._usable(), self._virtual_devices)
-        return await World.form(
-            self.placement, self._hosts, self._secret, self.callbacks, self._requests, self._world_failed
-        )
+        self.placement = placement
+        try:
+            return await World.form(
+                placement,
+                self._hosts,
+                self._secret,
+                self.callbacks,
+                self._requests,
+                self._world_failed,
+                self._enlisted,
+            )
+        except BaseException:
+            for world in list(self._worlds):
+                self._end(world)
+            raise
 
-    def _usable(self) -> list[str]:
-        return [id for id, host in self._hosts.items() if not host.draining]
+    def _enlisted(self, world: World) -> None:
+        """A world has executors: from now on it can lose them."""
+        self._worlds.append(world)
+        generation = world.placement.generation
+        for pid, host in world.executors.items():
+            name = f"executor of {host} in generation {generation}", 1
+            self._executors[host, pid] = name
+            self._watch.begin(*name, partial(self._frozen, world, host))
+
+    def _frozen(self, world: World, host: str, reason: str) -> None:
+        world.lost(host, f"its executor is frozen: {reason}")
+
+    def _end(self, world: World) -> None:
+        """Kills a world's executors."""
+        for pid, host in world.executors.items():
+            name = self._executors.pop((host, pid), None)
+            if name is not None:
+                self._watch.end(*name)
+        if world in self._worlds:
+            self._worlds.remove(world)
+        world.close()
 
     def _give_up(self, failure: HostLostError) -> None:
         self.failure = failure
@@ -380,7 +452,7 @@ class Run:
             failure = world.failure or failure
         except SnapshotError:
             log.warning("the arrays could not be saved before the hosts change; what is lost will be replayed")
-        world.close()
+        self._end(world)
         await self._recover(failure, began)
 
     async def _settle(self, world: World, position: int) -> None:

@@ -13,6 +13,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from checkpoint.copies import Shard, second_homes
+from checkpoint.plan import Copy, Kind, Need, plan
 from elastic.commands import Command
 from elastic.controller.hosts import CopyError, Host
 from elastic.controller.world import World
@@ -24,7 +26,9 @@ Digest = bytes
 Record = list[Any]
 """One shard (see `executor.snapshots`)."""
 
-_COPIES = 2
+Ways = dict[tuple[str, str], list[Digest]]
+"""(from host, to host) -> what goes that way."""
+
 _ROUNDS = 4
 """How often a restore may find that copies are bad before it gives up."""
 
@@ -61,7 +65,7 @@ class Snapshot:
     @property
     def nbytes(self) -> int:
         """Of one copy; equal bytes count once."""
-        return sum(_sizes(self.records.values()).values())
+        return sum(size for _, _, size in _shards(self.records.values()).values())
 
 
 EMPTY = Snapshot(0, 0, {}, {}, 0.0)
@@ -95,9 +99,10 @@ class Snapshots:
                 records[record[0], record[1]] = record
                 if record[2] == "bytes":
                     homes.setdefault(record[-1], set()).add(host)
+        ways = self._second_homes(records.values(), homes)
         for digest, holders in homes.items():
             holders |= self._living(self.committed.homes.get(digest, set()))
-        await self._copy(_second_homes(_sizes(records.values()), homes, list(self._hosts)), homes)
+        await self._copy(ways, homes)
         return Snapshot(number, position, records, homes, seconds)
 
     async def commit(self, snapshot: Snapshot) -> None:
@@ -143,28 +148,53 @@ class Snapshots:
         if missing:
             raise DataLossError(array for array, _ in missing)
 
-    def _fetches(self, wanted: Mapping[str, list[Record]]) -> dict[tuple[str, str], list[Digest]]:
-        """(from, to) -> what to send, so that every host has what is wanted of it."""
-        homes = self.committed.homes
-        fetches: dict[tuple[str, str], set[Digest]] = {}
-        load: dict[str, int] = {}
-        lost = []
-        for host, records in wanted.items():
-            for record in records:
-                if record[2] != "bytes" or host in homes[record[-1]]:
-                    continue
-                sources = self._living(homes[record[-1]])
-                if not sources:
-                    lost.append(record[0])
-                    continue
-                source = min(sources, key=lambda id: (load.get(id, 0), id))
-                load[source] = load.get(source, 0) + record[-2]
-                fetches.setdefault((source, host), set()).add(record[-1])
-        if lost:
-            raise DataLossError(lost)
-        return {way: list(digests) for way, digests in fetches.items()}
+    def _fetches(self, wanted: Mapping[str, list[Record]]) -> Ways:
+        """What to send, so that every host has what is wanted of it. Raises `DataLossError`."""
+        shards = _shards(record for records in wanted.values() for record in records)
+        needs = {
+            (host, record[-1]): Need(*shards[record[-1]][:2], record[-2], host)
+            for host, records in wanted.items()
+            for record in records
+            if record[2] == "bytes"
+        }
+        copies = {
+            shards[digest][:2]: [Copy(Kind.PEER, host) for host in sorted(self._living(holders))]
+            for digest, holders in self.committed.homes.items()
+            if digest in shards
+        }
+        chosen = plan(list(needs.values()), copies)
+        if chosen.lost:
+            raise DataLossError(chosen.lost)
+        digests = {shard[:2]: digest for digest, shard in shards.items()}
+        ways: Ways = {}
+        for transfer in chosen.transfers:
+            need, source = transfer.need, transfer.source.host
+            if source != need.host:
+                ways.setdefault((source, need.host), []).append(digests[need.array, need.shard])
+        log.info("restore: %s", chosen.reason)
+        return ways
 
-    async def _copy(self, ways: Mapping[tuple[str, str], list[Digest]], homes: dict[Digest, set[str]]) -> None:
+    def _second_homes(self, records: Iterable[Record], homes: Mapping[Digest, set[str]]) -> Ways:
+        """What to send, so that two hosts have everything."""
+        shards = _shards(records)
+        digests = {shard[:2]: digest for digest, shard in shards.items()}
+        before = self.committed.homes
+        listed = [
+            Shard(
+                *shard,
+                holders=tuple(sorted(homes[digest])),
+                kept_by=tuple(sorted(self._living(before.get(digest, set())) - homes[digest])),
+            )
+            for digest, shard in shards.items()
+        ]
+        copies = second_homes(listed, {id: id for id in self._hosts})
+        ways: Ways = {}
+        for shard, to in copies.peers.items():
+            digest = digests[shard]
+            ways.setdefault((min(self._living(homes[digest])), to), []).append(digest)
+        return ways
+
+    async def _copy(self, ways: Ways, homes: dict[Digest, set[str]]) -> None:
         """Sends copies and notes their new homes. Raises `SnapshotError`."""
 
         async def send(source: str, to: str, digests: list[Digest]) -> None:
@@ -193,23 +223,6 @@ class Snapshots:
         return {id for id in ids if id in self._hosts}
 
 
-def _sizes(records: Iterable[Record]) -> dict[Digest, int]:
-    return {record[-1]: record[-2] for record in records if record[2] == "bytes"}
-
-
-def _second_homes(
-    sizes: Mapping[Digest, int], homes: Mapping[Digest, set[str]], hosts: list[str]
-) -> dict[tuple[str, str], list[Digest]]:
-    """(from, to) -> what to send, so that everything is in the memory of two hosts; the emptiest gets the next."""
-    load = dict.fromkeys(hosts, 0)
-    for digest, holders in homes.items():
-        for holder in holders:
-            load[holder] = load.get(holder, 0) + sizes[digest]
-    ways: dict[tuple[str, str], list[Digest]] = {}
-    for digest, holders in homes.items():
-        if len(holders) >= min(_COPIES, len(hosts)):
-            continue
-        to = min((host for host in hosts if host not in holders), key=lambda host: (load[host], host))
-        load[to] += sizes[digest]
-        ways.setdefault((min(holders), to), []).append(digest)
-    return ways
+def _shards(records: Iterable[Record]) -> dict[Digest, tuple[int, int, int]]:
+    """Each content once: digest -> (array, device, bytes) of one of those that have it."""
+    return {record[-1]: (record[0], record[1], record[-2]) for record in records if record[2] == "bytes"}

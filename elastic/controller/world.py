@@ -72,15 +72,18 @@ class World:
         callbacks: CallbackSwitch,
         requests: itertools.count[int],
         failed: Callable[[HostLostError], None],
+        enlisted: Callable[[World], None] = lambda _: None,
     ) -> World:
         """Takes a standby of each host and joins them; `failed(error)` is called once if the world later breaks.
 
-        `requests` gives the numbers of requests, which no two worlds may share. Raises `PoolError` or `HostLostError`
-        if it cannot be formed.
+        `enlisted(world)` is called when its executors are known, which have still to join. `requests` gives the
+        numbers of requests, which no two worlds may share. Raises `PoolError` or `HostLostError` if it cannot be
+        formed.
         """
         world = cls(placement, callbacks, requests, failed)
         try:
             await _all_or_none(world._enlist(hosts[id], rank, secret) for rank, id in enumerate(placement.hosts))
+            enlisted(world)
             await world._join()
         except StatusError as error:
             world.close()
@@ -215,6 +218,11 @@ class World:
         for device in devices:
             first.setdefault(self.placement.owners[device][0], device)
         return list(first.values())
+
+    @property
+    def executors(self) -> dict[int, str]:
+        """The pid of each executor, and its host."""
+        return {member.pid: member.host.id for member in self._members}
 
     @property
     def congested(self) -> bool:
