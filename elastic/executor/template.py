@@ -12,7 +12,6 @@ the kernel kills the template, and with it its executors.
 
 from __future__ import annotations
 
-import contextlib
 import faulthandler
 import json
 import os
@@ -100,8 +99,12 @@ def _beat(control: socket.socket) -> None:
     message = json.dumps({"beat": os.getpid()}).encode()
     while True:
         time.sleep(BEAT_S)
-        with contextlib.suppress(BlockingIOError):  # The agent itself stands still.
+        try:
             control.send(message, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            pass  # The agent itself stands still.
+        except OSError:
+            return  # It is gone, and this process will be in a moment.
 
 
 def _reap(control: socket.socket, children: set[int]) -> None:
