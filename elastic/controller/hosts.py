@@ -38,6 +38,8 @@ class Host:
         self._changed = asyncio.Event()
         self._numbers = itertools.count(1)
         self._orders: dict[int, asyncio.Future[str | None]] = {}
+        self.on_drain: Callable[[str], None] = lambda _: None
+        """Called with the reason when the agent says that its host is about to go."""
         self.draining = False
         """Whether it is about to go, and gets nothing any more."""
         self.failure: str | None = None
@@ -61,15 +63,19 @@ class Host:
             await host._change()
         return host
 
+    async def stand_by(self) -> None:
+        """Waits until an executor stands by. Raises `PoolError` if this host cannot have one any more."""
+        while not self._standbys:
+            if self.failure:
+                raise PoolError(f"host {self.id}: {self.failure}")
+            await self._change()
+
     async def take_standby(self) -> tuple[int, str]:
         """The (pid, address) of an executor that stands by; waits for one to be ready.
 
         Raises `PoolError` if this host cannot have one any more.
         """
-        while not self._standbys:
-            if self.failure:
-                raise PoolError(f"host {self.id}: {self.failure}")
-            await self._change()
+        await self.stand_by()
         pid = next(iter(self._standbys))
         address = self._standbys.pop(pid)
         self._exits[pid] = asyncio.get_running_loop().create_future()
@@ -121,6 +127,8 @@ class Host:
         elif "beat" in event:
             self.on_beat(event["beat"])
             return
+        elif "draining" in event:
+            self.on_drain(event["draining"])
         elif "standby" in event:
             self._standbys[event["standby"]] = event["address"]
         elif "exited" in event:

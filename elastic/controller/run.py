@@ -12,7 +12,7 @@ import contextlib
 import itertools
 import logging
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -49,6 +49,10 @@ _BUDGET = 0.02
 """The share of the time that saving may take."""
 
 
+async def _no_fence(_: int) -> None:
+    pass
+
+
 class NoPlacementError(PoolError):
     """There are no hosts to place the virtual devices on."""
 
@@ -63,8 +67,14 @@ class _Move:
 
 @dataclass(frozen=True)
 class Recovered:
-    """A failure and what was done about it. Times in seconds."""
+    """A change of the world and what was done. Times in seconds.
 
+    Attributes:
+        kind: "lost" if a host or its executor was, "moved" if the run only went on with other hosts.
+        plan: the new placement, in words.
+    """
+
+    kind: str
     host: str
     reason: str
     plan: str
@@ -84,10 +94,16 @@ class Run:
         virtual_devices: int,
         secret: bytes,
         *,
+        fence: Callable[[int], Awaitable[None]] = _no_fence,
+        released: Callable[[str], None] = lambda _: None,
         recovered: Callable[[Recovered], None] = lambda _: None,
         failed: Callable[[HostLostError], None] = lambda _: None,
     ) -> None:
-        """`recovered` is called after each recovery, `failed` once if the run cannot go on."""
+        """
+        `fence(generation)` is awaited before a world is formed: from then on nobody listens to those before it.
+        `released(host)` is called when a host that drained holds nothing any more, `recovered` after each recovery,
+        `failed` once if the run cannot go on.
+        """
         self.callbacks = CallbackSwitch()
         self.programs = ProgramTable()
         self.devices: list[dict[str, Any]] = []
@@ -98,6 +114,8 @@ class Run:
         self.on_congestion: Callable[[], None] = lambda: None
         self._virtual_devices = virtual_devices
         self._secret = secret
+        self._fence = fence
+        self._released = released
         self._recovered = recovered
         self._failed = failed
         self._hosts: dict[str, Host] = {}
@@ -114,16 +132,22 @@ class Run:
         self._formed = asyncio.Event()
         self._answer_came = asyncio.Event()
         self._large = asyncio.Event()
+        self._joined = asyncio.Event()
         self._moves: list[_Move] = []
         self._replayed = 0
         self._recovery: asyncio.Task[None] | None = None
 
     # Hosts
 
-    async def start(self, hosts: Sequence[Host]) -> None:
-        """Forms the first world. Raises `PoolError` or `HostLostError` if it cannot be formed."""
-        for host in hosts:
-            self._add(host)
+    async def start(self, hosts: int) -> None:
+        """Forms the first world when so many hosts have joined.
+
+        Raises `PoolError` or `HostLostError` if it cannot be formed.
+        """
+        while len(self._hosts) < hosts:
+            self._joined.clear()
+            await self._joined.wait()
+        self._moves.clear()
         world = await self._form()
         self.devices = world.devices
         self._use(world)
@@ -133,6 +157,7 @@ class Run:
         """A host more; the run spreads out to it at the next snapshot."""
         self._add(host)
         self._moves.append(_Move(host.id, "it joined"))
+        self._joined.set()
 
     def _add(self, host: Host) -> None:
         self._hosts[host.id] = host
@@ -289,7 +314,7 @@ class Run:
             self._end(world)
         self._recovery = self._start(self._recover(failure))
 
-    async def _recover(self, failure: HostLostError, began: float | None = None) -> None:
+    async def _recover(self, failure: HostLostError, kind: str = "lost", began: float | None = None) -> None:
         """Forms worlds until one has been told everything."""
         began = began or time.monotonic()
         for _ in range(_MOST_ATTEMPTS):
@@ -308,7 +333,7 @@ class Run:
                 failure = error if isinstance(error, HostLostError) else failure
                 continue
             plan = self.placement.reason if self.placement else ""
-            self._recovered(Recovered(failure.host, failure.reason, plan, phases, self._replayed))
+            self._recovered(Recovered(kind, failure.host, failure.reason, plan, phases, self._replayed))
             return
         self._give_up(failure)
 
@@ -348,6 +373,7 @@ class Run:
         placement = place(self.generation + 1, candidates, self._virtual_devices, self.placement)
         if not isinstance(placement, Placement):
             raise NoPlacementError(placement.reason)
+        await self._fence(self.generation + 1)
         self.generation += 1
         self.placement = placement
         try:
@@ -421,7 +447,7 @@ class Run:
             world = await self.world()
             if self._moves:
                 await self._move(world)
-            elif self._journal.end != self._snapshots.committed.position:
+            elif self._journal.end != self._snapshots.committed.position or self._drained():
                 with contextlib.suppress(WorldLost, SnapshotError):
                     pause = max(_SHORTEST_S, await self._snapshot(world) / _BUDGET)
 
@@ -437,23 +463,36 @@ class Run:
             self._journal.trim(snapshot.position)
             self.callbacks.committed(snapshot.number)
             await self._snapshots.commit(snapshot)
+            self._release()
             self.on_congestion()
         return snapshot.seconds
+
+    def _drained(self) -> bool:
+        return any(host.draining for host in self._hosts.values())
+
+    def _release(self) -> None:
+        """Lets go of hosts that drained, now that all they held is elsewhere."""
+        used = self.placement.hosts if self.placement else ()
+        for id in [id for id, host in self._hosts.items() if host.draining and id not in used]:
+            host = self._hosts.pop(id)
+            self._watch.end(id, host.incarnation)
+            self._snapshots.host_lost(id)
+            self._released(id)
 
     async def _move(self, world: World) -> None:
         """Goes on with other hosts: those that came take part, those that drain do not. Nothing is replayed."""
         began = time.monotonic()
         moves, self._moves = self._moves, []
         self._leave()
-        failure = HostLostError(moves[0].host, moves[0].reason)
+        failure, kind = HostLostError(moves[0].host, moves[0].reason), "moved"
         try:
             await self._snapshot(world)
         except WorldLost:
-            failure = world.failure or failure
+            failure, kind = world.failure or failure, "lost"
         except SnapshotError:
             log.warning("the arrays could not be saved before the hosts change; what is lost will be replayed")
         self._end(world)
-        await self._recover(failure, began)
+        await self._recover(failure, kind, began)
 
     async def _settle(self, world: World, position: int) -> None:
         """Waits until nobody waits for an answer from before a position. Raises `WorldLost`."""

@@ -187,7 +187,10 @@ class Snapshots:
             )
             for digest, shard in shards.items()
         ]
-        copies = second_homes(listed, {id: id for id in self._hosts})
+        # Those that are about to go count only for as long as they hold something.
+        going = {id for id, host in self._hosts.items() if host.draining}
+        domains = {id: id for id in self._hosts if id not in going or any(id in homes[digest] for digest in shards)}
+        copies = second_homes(listed, domains)
         ways: Ways = {}
         for shard, to in copies.peers.items():
             digest = digests[shard]
