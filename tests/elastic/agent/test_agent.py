@@ -264,5 +264,5 @@ def test_a_secret_is_read_from_its_file(tmp_path):
 
 
 def test_the_secret_is_not_in_the_text_of_settings(tmp_path):
-    settings = HostSettings("h7", 2, "127.0.0.1:0", b"do not tell", tmp_path)
+    settings = HostSettings("h7", 2, "127.0.0.1:0", b"do not tell", tmp_path, tmp_path)
     assert "do not tell" not in repr(settings)

@@ -6,6 +6,7 @@ import signal
 
 import pytest
 
+from elastic import host_memory
 from elastic.agent.agent import executor_environment
 from elastic.agent.template import Template, describe_exit
 from tests.elastic.connections import SECRET, run
@@ -38,7 +39,8 @@ def log(tmp_path):
 def environment(tmp_path):
     secret = tmp_path / "secret"
     secret.write_text(SECRET.hex())
-    return executor_environment({**os.environ, "ELASTIC_SECRET_FILE": str(secret)})
+    pool = {"ELASTIC_SECRET_FILE": str(secret), host_memory.DIRECTORY: str(tmp_path)}
+    return executor_environment({**os.environ, **pool})
 
 
 def test_standbys_come_are_killed_and_come_again(log, environment):

@@ -3,7 +3,7 @@ import asyncio
 import pytest
 
 from elastic.front import GrpcServer
-from tests.elastic.connections import run
+from tests.elastic import connections
 from tests.elastic.controller.grpc_client import Service, connect
 from tests.elastic.controller.recording import Client
 
@@ -15,8 +15,8 @@ def client(tmp_path):
 
 
 @pytest.fixture
-def world(client):
-    return client.world
+def run(client):
+    return client.run
 
 
 @pytest.fixture
@@ -37,6 +37,6 @@ def serve(short_directory, tmp_path):
             finally:
                 await server.close()
 
-        return run(main())
+        return connections.run(main())
 
     return serve

@@ -1,4 +1,4 @@
-"""The proxy service over a world that records, and a client of it made with grpcio."""
+"""The proxy service over a run that records, and a client of it made with grpcio."""
 
 import contextlib
 import itertools
@@ -8,12 +8,11 @@ import grpc
 import pytest
 
 from elastic.commands import Command
-from elastic.controller.programs import Compiler
 from elastic.controller.service import ProxyService, Sessions
 from elastic.controller.session import Session
 from elastic.proto import ifrt_pb2 as pb
 from tests.elastic.connections import PATIENCE
-from tests.elastic.controller.recording import FIELD_OF, RecordingWorld, f32
+from tests.elastic.controller.recording import FIELD_OF, RecordingRun, f32
 
 MIB = 1 << 20
 PATH = "/xla.ifrt.proxy.GrpcIfrtService/"
@@ -26,15 +25,15 @@ class Service:
 
     def __init__(self, uploads, token=None):
         self.uploads = uploads
-        self.world = RecordingWorld()
-        self.world.reply = lambda message: (None, None, b"from the device" if message[0] == Command.READ else b"")
+        self.run = RecordingRun()
+        self.run.reply = lambda message: (None, None, b"from the device" if message[0] == Command.READ else b"")
         self.ended = queue.SimpleQueue()
         """The ids of sessions that ended."""
-        self._numbers, self._compiler = itertools.count(100), Compiler()
+        self._numbers = itertools.count(100)
         self.proxy = ProxyService(Sessions(self._new_session), token)
 
     def _new_session(self, id):
-        session = Session(id, self.world, self._compiler, self._numbers, self.uploads)
+        session = Session(id, self.run, self._numbers, self.uploads)
         close = session.close
         session.close = lambda: (close(), self.ended.put(session.id))
         return session

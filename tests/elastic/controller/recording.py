@@ -1,4 +1,4 @@
-"""A client's session over a world that only notes what it is told, for tests of what requests do."""
+"""A client's session over a run that only notes what it is told, for tests of what requests do."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ import pytest
 from elastic import wire
 from elastic.commands import Command
 from elastic.controller import shardings
+from elastic.controller.callbacks import CallbackSwitch
 from elastic.controller.placement import spread
-from elastic.controller.programs import Compiler
+from elastic.controller.programs import ProgramTable
 from elastic.controller.requests.uploads import put_all_held
 from elastic.controller.session import Session
 from elastic.controller.shardings import Sharding
@@ -43,8 +44,8 @@ ABOUT = {
 """A program of one result as its compiler describes it."""
 
 
-class RecordingWorld:
-    """As `World` to its users. Answers come from `reply`, or later from `answer`."""
+class RecordingRun:
+    """As `Run` and its world to their users. Answers come from `reply`, or later from `answer`."""
 
     def __init__(self, devices: int = 4, hosts: int = 2) -> None:
         self.placement = spread(1, [f"h{number}" for number in range(hosts)], devices)
@@ -53,15 +54,29 @@ class RecordingWorld:
         self.reply: Callable[[list[Any]], tuple[StatusError | None, Any, bytes] | None] = lambda message: None
         """What the hosts answer to a message at once; None to leave it waiting."""
         self.payloads: list[bytes] = []
+        self.kept: list[tuple[str, int]] = []
+        """The files that it was told to keep, and their bytes."""
+        self.programs = ProgramTable()
+        self.callbacks = CallbackSwitch()
+        self.forgotten = False
         self._told: list[tuple[Any, ...]] = []
         self._waiting: dict[int, Callable[..., None]] = {}
         self._requests = itertools.count(1)
 
     def send(
-        self, devices: tuple[int, ...], command: Command, arguments: Sequence[Any], payload: wire.Bytes = b""
+        self,
+        devices: tuple[int, ...],
+        command: Command,
+        arguments: Sequence[Any],
+        payload: wire.Bytes = b"",
+        *,
+        file: str | None = None,
+        file_bytes: int = 0,
     ) -> None:
         self._check(devices)
         self._note(devices, (command, *arguments), payload)
+        if file is not None:
+            self.kept.append((file, file_bytes))
 
     def ask(
         self,
@@ -91,6 +106,12 @@ class RecordingWorld:
         if error:
             raise error
         return result, data
+
+    async def world(self) -> RecordingRun:
+        return self
+
+    def forget(self) -> None:
+        self.forgotten = True
 
     def one_per_host(self, devices: Sequence[int]) -> list[int]:
         self._check(tuple(devices))
@@ -142,11 +163,11 @@ def described(device: int) -> dict[str, Any]:
 
 
 class Client:
-    """The client's end of a session's stream; the world at its other end is `world`."""
+    """The client's end of a session's stream; the run at its other end is `run`."""
 
     def __init__(self, uploads: Path, devices: int = 4, hosts: int = 2) -> None:
-        self.world = RecordingWorld(devices, hosts)
-        self.session = Session(1, self.world, Compiler(), itertools.count(100), uploads)
+        self.run = RecordingRun(devices, hosts)
+        self.session = Session(1, self.run, itertools.count(100), uploads)
         self.stream = RequestStream(self.session, self._hear)
         self.responses: dict[int, pb.IfrtResponse] = {}
         self._ops = itertools.count(1)
@@ -201,7 +222,7 @@ class Client:
             shards.host_buffers.add(dtype=f32(), shape=pb.ShapeProto(dims=shard), host_buffer_handle=1000 + index)
         self.call(pb.MakeArraysFromHostBufferShardsRequest(specs=[shards], array_handles=[handle]))
         self.settle()
-        self.world.heard()
+        self.run.heard()
         return self.number(handle)
 
     def settle(self) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import itertools
 
 from elastic.commands import Command
 from elastic.controller.callbacks import CallbackSwitch
@@ -110,7 +111,9 @@ async def stage(hosts=2):
 
         placement = spread(5, list(made.hosts), 2 * hosts)
         played = [asyncio.create_task(play(rank, server)) for rank, server in enumerate(servers)]
-        made.world = await World.form(placement, made.hosts, SECRET, CallbackSwitch(), made.failures.append)
+        made.world = await World.form(
+            placement, made.hosts, SECRET, CallbackSwitch(), itertools.count(1), made.failures.append
+        )
         await asyncio.gather(*played)
         made.executors.sort(key=lambda executor: executor.rank)
         try:

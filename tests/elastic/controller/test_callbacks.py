@@ -76,7 +76,7 @@ def unavailable(call):
 
 
 def test_a_call_reaches_the_client_as_it_is_except_for_its_number(switch, client, executor):
-    switch.called(executor, [5, 3, [["int8", [4]], None], [False, True]], b"1234")
+    switch.called(executor, [5, 3, [["int8", [4]], None], [False, True], 0], b"1234")
     (((call, *rest), payload),) = client.heard()
     assert call > 0
     assert (rest, payload) == ([3, [["int8", [4]], None], [False, True]], b"1234")
@@ -87,7 +87,7 @@ def test_a_call_reaches_the_client_as_it_is_except_for_its_number(switch, client
     ("code", "result", "payload"), [(0, [["int8", [2]]], b"12"), (int(Code.INTERNAL), "Traceback", b"")]
 )
 def test_an_answer_reaches_the_caller_under_its_own_number(switch, client, executor, code, result, payload):
-    switch.called(executor, [5, 3, [], None], b"")
+    switch.called(executor, [5, 3, [], None, 0], b"")
     client.receive([call_of(client), code, result], payload)
     assert executor.heard() == [([5, code, result], payload)]
 
@@ -96,7 +96,7 @@ def test_executors_may_use_the_same_numbers_and_be_answered_in_any_order(switch,
     executors = [PlayedLink() for _ in range(3)]
     for executor in executors:
         for call in (1, 2):
-            switch.called(executor, [call, 9, [], None], b"")
+            switch.called(executor, [call, 9, [], None, 0], b"")
     calls = [message[0] for message, _ in client.heard()]
     assert len(set(calls)) == 6
     for place, call in reversed(list(enumerate(calls))):
@@ -106,7 +106,7 @@ def test_executors_may_use_the_same_numbers_and_be_answered_in_any_order(switch,
 
 
 def test_an_answer_is_taken_once(switch, client, executor):
-    switch.called(executor, [5, 3, [], None], b"")
+    switch.called(executor, [5, 3, [], None, 0], b"")
     call = call_of(client)
     client.receive([call, 0, []], b"")
     client.receive([call, 0, []], b"")
@@ -115,7 +115,7 @@ def test_an_answer_is_taken_once(switch, client, executor):
 
 
 def test_without_a_client_a_call_is_answered_with_unavailable(switch, executor):
-    switch.called(executor, [5, 3, [], None], b"")
+    switch.called(executor, [5, 3, [], None, 0], b"")
     assert executor.heard() == [unavailable(5)]
 
 
@@ -123,23 +123,23 @@ def test_a_client_that_leaves_answers_all_that_wait_for_it(switch, client):
     executors = [PlayedLink(), PlayedLink()]
     for executor in executors:
         for call in (1, 2):
-            switch.called(executor, [call, 9, [], None], b"")
+            switch.called(executor, [call, 9, [], None, 0], b"")
     answered, *_ = [message[0] for message, _ in client.heard()]
     client.receive([answered, 0, []], b"")
     client.leave()
     assert executors[0].heard() == [([1, 0, []], b""), unavailable(2)]
     assert executors[1].heard() == [unavailable(1), unavailable(2)]
-    switch.called(executors[0], [3, 9, [], None], b"")
+    switch.called(executors[0], [3, 9, [], None, 0], b"")
     assert executors[0].heard() == [unavailable(3)]
     assert client.heard() == []
 
 
 def test_a_new_client_replaces_the_old(switch, client, executor):
-    switch.called(executor, [1, 9, [], None], b"")
+    switch.called(executor, [1, 9, [], None, 0], b"")
     old_call = call_of(client)
     new = connected(switch)
     assert executor.heard() == [unavailable(1)]
-    switch.called(executor, [2, 9, [], None], b"")
+    switch.called(executor, [2, 9, [], None, 0], b"")
     assert client.heard() == []
     new_call = call_of(new)
     client.receive([old_call, 0, ["late"]], b"")
@@ -150,7 +150,7 @@ def test_a_new_client_replaces_the_old(switch, client, executor):
 
 def test_the_end_of_a_replaced_client_does_not_concern_the_new_one(switch, client, executor):
     new = connected(switch)
-    switch.called(executor, [1, 9, [], None], b"")
+    switch.called(executor, [1, 9, [], None, 0], b"")
     client.leave()
     assert executor.heard() == []
     new.receive([call_of(new), 0, []], b"")
@@ -162,7 +162,7 @@ def test_who_is_no_client_of_callbacks_is_turned_away_and_replaces_nobody(switch
     stranger = PlayedLink()
     switch.serve_client(hello, stranger)
     assert stranger.closed
-    switch.called(executor, [1, 9, [], None], b"")
+    switch.called(executor, [1, 9, [], None, 0], b"")
     assert stranger.heard() == []
     assert len(client.heard()) == 1
 

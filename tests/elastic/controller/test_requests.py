@@ -68,20 +68,20 @@ def test_init_describes_the_virtual_devices(client):
 
 
 @pytest.mark.parametrize("sharding", [shardings.single(2), copied(0, 1, 3)], ids=["one-device", "copies"])
-def test_bytes_go_to_every_host_of_the_array(client, world, sharding):
+def test_bytes_go_to_every_host_of_the_array(client, run, sharding):
     client.session.buffers.store(1, b"12345678")
     response = client.call(from_buffer(sharding, array_handle=NEW))
     assert response.array_handle == NEW
     client.settle()
-    assert world.payloads == [b"12345678"]
+    assert run.payloads == [b"12345678"]
     devices = sharding.devices
-    assert world.heard() == [
-        (Command.PUT, devices, 0, client.number(NEW), "float32", [2], None, list(devices), None, None, None)
+    assert run.heard() == [
+        (Command.PUT, devices, client.number(NEW), "float32", [2], None, list(devices), None, None, None)
     ]
     assert 1 not in client.session.buffers
 
 
-def test_strides_memory_and_type_travel_with_the_bytes(client, world):
+def test_strides_memory_and_type_travel_with_the_bytes(client, run):
     client.session.buffers.store(1, bytes(12))
     sharding = shardings.single(3, "pinned_host")
     strides = pb.ByteStrides(strides=[2, -4])
@@ -89,7 +89,7 @@ def test_strides_memory_and_type_travel_with_the_bytes(client, world):
         from_buffer(sharding, dims=(2, 3), kind=pb.DTypeProto.KIND_BF16, byte_strides=strides, array_handle=NEW)
     )
     client.settle()
-    ((*_, dtype, dims, sent, devices, parts, memory, path),) = world.heard()
+    ((*_, dtype, dims, sent, devices, parts, memory, path),) = run.heard()
     assert (dtype, dims, sent, devices) == ("bfloat16", [2, 3], [2, -4], [3])
     assert (parts, memory, path) == (None, "pinned_host", None)
 
@@ -102,28 +102,20 @@ def test_the_server_names_an_array_that_the_client_did_not(client):
     assert len({client.number(handle) for handle in handles}) == 2
 
 
-def test_an_upload_by_file_is_told_by_its_path_and_removed_when_the_hosts_have_it(client, world, uploaded, tmp_path):
+def test_an_upload_by_file_is_told_by_its_path_and_kept_for_those_who_are_told_again(client, run, uploaded, tmp_path):
     path = uploaded()
     client.call(from_buffer(copied(0, 2), array_handle=NEW))
-    assert world.payloads == [b""]
-    ((command, devices, request, *_, told),) = world.heard()
+    assert run.payloads == [b""]
+    ((command, devices, *_, told),) = run.heard()
     assert (command, devices, told) == (Command.PUT, (0, 2), path)
-    assert request in world.waiting
+    assert run.kept == [(path, 8)]
     assert [str(left) for left in tmp_path.iterdir()] == [path]
-    world.answer(request)
-    assert list(tmp_path.iterdir()) == []
 
 
-def test_an_upload_is_removed_when_the_hosts_are_gone_or_refuse_it(client, world, uploaded, tmp_path):
-    uploaded()
-    client.call(from_buffer(shardings.single(0)))
-    client.settle()
-    world.answer(world.waiting[0], StatusError(Code.INVALID_ARGUMENT, "too short"))
-    world.failure = StatusError(Code.UNAVAILABLE, "host h0 was lost")
-    uploaded(2)
-    client.call(from_buffer(shardings.single(0), buffer=2))
-    client.settle()
-    assert list(tmp_path.iterdir()) == []
+def test_bytes_that_came_as_messages_need_no_file_to_be_kept(client, run):
+    client.session.buffers.store(1, bytes(8))
+    client.call(from_buffer(copied(0, 2)))
+    assert run.kept == []
 
 
 @pytest.mark.parametrize(
@@ -138,32 +130,32 @@ def test_an_upload_is_removed_when_the_hosts_are_gone_or_refuse_it(client, world
     ids=["cut-array", "token", "unknown-type", "unknown-device", "unknown-sharding"],
 )
 def test_bytes_that_cannot_become_an_array_are_refused_and_leave_nothing(
-    client, world, uploaded, tmp_path, request_, code
+    client, run, uploaded, tmp_path, request_, code
 ):
     uploaded()
     client.refused(code, request_)
-    assert world.heard() == []
+    assert run.heard() == []
     client.session.close()
     assert list(tmp_path.iterdir()) == []
 
 
-def test_each_shard_goes_to_its_own_devices(client, world):
+def test_each_shard_goes_to_its_own_devices(client, run):
     client.session.buffers.store(1, b"upper")
     client.session.buffers.store(2, b"lower")
     response = client.call(from_shards(cut(3, 0), [[0], [1]], [1, 2]))
     assert list(response.array_handles) == [NEW]
-    assert world.payloads == [b"upper", b"lower"]
+    assert run.payloads == [b"upper", b"lower"]
     number = client.number(NEW)
-    assert world.heard() == [
-        (Command.PUT, (3,), 0, number, "float32", [2, 6], None, [3], None, None, None),
-        (Command.PUT, (0,), 0, number, "float32", [2, 6], None, [0], None, None, None),
+    assert run.heard() == [
+        (Command.PUT, (3,), number, "float32", [2, 6], None, [3], None, None, None),
+        (Command.PUT, (0,), number, "float32", [2, 6], None, [0], None, None, None),
     ]
 
 
-def test_a_shard_that_several_devices_hold_is_sent_once(client, world):
+def test_a_shard_that_several_devices_hold_is_sent_once(client, run):
     client.session.buffers.store(1, b"same")
     client.call(from_shards(copied(0, 1, 2), [[0, 1, 2]], [1]))
-    assert [told[:2] for told in world.heard()] == [(Command.PUT, (0, 1, 2))]
+    assert [told[:2] for told in run.heard()] == [(Command.PUT, (0, 1, 2))]
 
 
 @pytest.mark.parametrize(
@@ -187,12 +179,12 @@ def test_shards_that_do_not_fit_are_refused_and_their_handles_hold_the_error(cli
         assert raised.value.message == message
 
 
-def test_an_array_that_was_made_as_an_error_gives_it_to_whoever_uses_it(client, world):
+def test_an_array_that_was_made_as_an_error_gives_it_to_whoever_uses_it(client, run):
     spec = pb.ArraySpecProto(dtype=f32(), shape=shape(4, 6), sharding=cut(0, 2).proto)
     error = pb.StatusProto(code=pb.StatusProto.DATA_LOSS, message="the user's own")
     request = pb.MakeErrorArraysRequest(error=error, array_specs=[spec, spec], array_handles=[7, 8])
     assert list(client.call(request).array_handles) == [7, 8]
-    assert world.heard() == []
+    assert run.heard() == []
     assert client.refused(Code.DATA_LOSS, pb.CheckValueReadyRequest(value_handles=[7])) == "the user's own"
     copy = pb.CopyArraysRequest(array_handles=[8], result_handles=[9])
     assert client.refused(Code.DATA_LOSS, copy) == "the user's own"
@@ -203,36 +195,36 @@ def test_an_array_that_was_made_as_an_error_gives_it_to_whoever_uses_it(client, 
 # The end of arrays
 
 
-def test_a_deleted_array_is_freed_and_known_to_be_deleted(client, world):
+def test_a_deleted_array_is_freed_and_known_to_be_deleted(client, run):
     first, second, third = client.make(5, 0), client.make(6, cut(1, 2)), client.make(7, 0)
     assert not client.deleted(5)
     assert client.call(pb.DeleteArrayRequest(array_handle=[5, 6, 7])).deletion_future_handle
-    assert world.heard() == [(Command.FREE, (0,), [first, third]), (Command.FREE, (1, 2), [second])]
+    assert run.heard() == [(Command.FREE, (0,), [first, third]), (Command.FREE, (1, 2), [second])]
     assert client.deleted(5)
     assert client.deleted(6)
     assert "deleted" in client.refused(Code.INVALID_ARGUMENT, pb.CheckValueReadyRequest(value_handles=[5]))
 
 
-def test_an_array_whose_handle_is_destructed_is_freed_and_unknown(client, world):
+def test_an_array_whose_handle_is_destructed_is_freed_and_unknown(client, run):
     number = client.make(5, cut(0, 2))
     client.call(pb.DestructArrayRequest(array_handle=[5, MISSING]))
-    assert world.heard() == [(Command.FREE, (0, 2), [number])]
+    assert run.heard() == [(Command.FREE, (0, 2), [number])]
     client.refused(Code.NOT_FOUND, pb.IsArrayDeletedRequest(array_handle=5))
 
 
-def test_an_unknown_array_can_be_neither_deleted_nor_looked_at(client, world):
+def test_an_unknown_array_can_be_neither_deleted_nor_looked_at(client, run):
     client.refused(Code.NOT_FOUND, pb.DeleteArrayRequest(array_handle=[MISSING]))
     client.refused(Code.NOT_FOUND, pb.IsArrayDeletedRequest(array_handle=MISSING))
-    assert world.heard() == []
+    assert run.heard() == []
 
 
-def test_deleting_goes_on_past_a_handle_that_names_no_array(client, world):
+def test_deleting_goes_on_past_a_handle_that_names_no_array(client, run):
     """The client deletes in batches and looks at no answer: one bad handle must not keep the others alive."""
     client.refused(Code.NOT_FOUND, pb.CopyArraysRequest(array_handles=[MISSING], result_handles=[6]))
     number = client.make(5, 0)
     client.send(pb.DeleteArrayRequest(array_handle=[6, 5]))
     assert client.deleted(5)
-    assert world.heard() == [(Command.FREE, (0,), [number])]
+    assert run.heard() == [(Command.FREE, (0,), [number])]
 
 
 def test_deleting_twice_is_no_error(client):
@@ -245,51 +237,51 @@ def test_deleting_twice_is_no_error(client):
 # What the client waits for
 
 
-def test_a_read_asks_the_first_device_and_leaves_the_bytes_for_the_client(client, world):
+def test_a_read_asks_the_first_device_and_leaves_the_bytes_for_the_client(client, run):
     number = client.make(5, copied(2, 3))
     read = pb.CopyToHostBufferRequest(array_handle=5, host_buffer_handle=9)
     op_id = client.send(read)
-    (request,) = world.waiting
-    assert world.heard() == [(Command.READ, (2,), request, number, 2, None, None)]
+    (request,) = run.waiting
+    assert run.heard() == [(Command.READ, (2,), request, number, 2, None, None)]
     assert op_id not in client.responses
-    world.answer(request, payload=b"values")
+    run.answer(request, payload=b"values")
     client.outcome(op_id)
     assert client.session.buffers.get(9).read() == b"values"
 
 
-def test_a_read_may_ask_for_strides(client, world):
+def test_a_read_may_ask_for_strides(client, run):
     client.make(5, 1)
     strides = pb.ByteStrides(strides=[4, -16])
     client.send(pb.CopyToHostBufferRequest(array_handle=5, host_buffer_handle=9, byte_strides=strides))
-    ((*_, sent, _),) = world.heard()
+    ((*_, sent, _),) = run.heard()
     assert sent == [4, -16]
 
 
-def test_a_read_that_fails_answers_with_the_error_and_leaves_no_bytes(client, world):
+def test_a_read_that_fails_answers_with_the_error_and_leaves_no_bytes(client, run):
     client.make(5, 0)
-    world.reply = lambda message: (StatusError(Code.INTERNAL, "the program failed"), None, b"")
+    run.reply = lambda message: (StatusError(Code.INTERNAL, "the program failed"), None, b"")
     assert "failed" in client.refused(Code.INTERNAL, pb.CopyToHostBufferRequest(array_handle=5, host_buffer_handle=9))
     assert 9 not in client.session.buffers
 
 
-def test_a_value_is_ready_when_every_host_of_every_array_has_said_so(client, world):
+def test_a_value_is_ready_when_every_host_of_every_array_has_said_so(client, run):
     first, second = client.make(5, cut(0, 2)), client.make(6, 1)
     op_id = client.send(pb.CheckValueReadyRequest(value_handles=[5, 6]))
-    (one, two) = world.waiting
-    assert world.heard() == [(Command.WAIT, (0, 2), one, [first]), (Command.WAIT, (1,), two, [second])]
-    world.answer(two)
+    (one, two) = run.waiting
+    assert run.heard() == [(Command.WAIT, (0, 2), one, [first]), (Command.WAIT, (1,), two, [second])]
+    run.answer(two)
     assert op_id not in client.responses
-    world.answer(one)
+    run.answer(one)
     client.outcome(op_id)
 
 
-def test_a_wait_is_answered_once_with_the_first_error(client, world):
+def test_a_wait_is_answered_once_with_the_first_error(client, run):
     client.make(5, 0)
     client.make(6, 2)
     op_id = client.send(pb.CheckValueReadyRequest(value_handles=[5, 6]))
-    one, two = world.waiting
-    world.answer(two, StatusError(Code.ABORTED, "the first"))
-    world.answer(one, StatusError(Code.INTERNAL, "the second"))
+    one, two = run.waiting
+    run.answer(two, StatusError(Code.ABORTED, "the first"))
+    run.answer(one, StatusError(Code.INTERNAL, "the second"))
     with pytest.raises(StatusError, match="the first"):
         client.outcome(op_id)
 
@@ -307,13 +299,13 @@ def test_waiting_for_nothing_is_answered_at_once(client):
     ],
     ids=["wait", "read"],
 )
-def test_what_is_not_there_cannot_be_waited_for(client, world, request_, code):
+def test_what_is_not_there_cannot_be_waited_for(client, run, request_, code):
     if code is Code.INVALID_ARGUMENT:
         client.make(5, 0)
         client.call(pb.DeleteArrayRequest(array_handle=[5]))
-        world.heard()
+        run.heard()
     client.refused(code, request_)
-    assert world.heard() == []
+    assert run.heard() == []
 
 
 def test_futures_of_what_was_done_at_once_are_ready(client):
@@ -321,9 +313,9 @@ def test_futures_of_what_was_done_at_once_are_ready(client):
     assert client.call(pb.CheckFutureRequest(future_handle=handle)) == pb.CheckFutureResponse()
 
 
-def test_when_the_world_is_lost_whatever_the_client_waits_for_says_so(client, world):
+def test_when_the_world_is_lost_whatever_the_client_waits_for_says_so(client, run):
     client.make(5, cut(0, 2))
-    world.failure = StatusError(Code.UNAVAILABLE, "host h1 was lost: its connection closed")
+    run.failure = StatusError(Code.UNAVAILABLE, "host h1 was lost: its connection closed")
     wait = pb.CheckValueReadyRequest(value_handles=[5])
     read = pb.CopyToHostBufferRequest(array_handle=5, host_buffer_handle=9)
     assert "h1" in client.refused(Code.UNAVAILABLE, wait)
@@ -333,19 +325,19 @@ def test_when_the_world_is_lost_whatever_the_client_waits_for_says_so(client, wo
 # The end of the session
 
 
-def test_a_session_that_ends_gives_back_all_it_had(client, world, uploaded, tmp_path):
+def test_a_session_that_ends_gives_back_all_it_had(client, run, uploaded, tmp_path):
     first, second = client.make(5, cut(0, 2)), client.make(6, 1)
     uploaded()
     client.session.close()
-    assert world.heard() == [(Command.FREE, (0, 2), [first]), (Command.FREE, (1,), [second])]
+    assert run.heard() == [(Command.FREE, (0, 2), [first]), (Command.FREE, (1,), [second])]
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_session_ends_whole_whatever_its_requests_asked_for(client, world, uploaded, tmp_path):
+def test_a_session_ends_whole_whatever_its_requests_asked_for(client, run, uploaded, tmp_path):
     number = client.make(5, 0)
     client.session.buffers.store(1, bytes(8))
     client.refused(Code.INVALID_ARGUMENT, from_buffer(shardings.single(9), array_handle=NEW))
     uploaded(2)
     client.session.close()
-    assert (Command.FREE, (0,), [number]) in world.heard()
+    assert (Command.FREE, (0,), [number]) in run.heard()
     assert list(tmp_path.iterdir()) == []

@@ -43,11 +43,11 @@ def sent_and_done(client, *requests):
     return asyncio.run(main())
 
 
-def test_the_first_host_compiles_and_the_others_load_what_it_made(client, world):
-    world.reply = hosts_that_compile
+def test_the_first_host_compiles_and_the_others_load_what_it_made(client, run):
+    run.reply = hosts_that_compile
     (op_id,) = sent_and_done(client, compile_request((1, 0, 2)))
-    payloads = world.payloads
-    compiled, loaded = world.heard()
+    payloads = run.payloads
+    compiled, loaded = run.heard()
     number = compiled[3]
     assert (compiled[:2], compiled[5:7], compiled[-1]) == ((Command.COMPILE, (1,)), ([1, 0, 2], 1), True)
     assert loaded[:2] == (Command.LOAD, (2,))
@@ -60,8 +60,8 @@ def test_the_first_host_compiles_and_the_others_load_what_it_made(client, world)
     assert client.session.programs[response.loaded_executable_handle].number == number
 
 
-def test_the_devices_of_a_program_are_listed_replica_by_replica(client, world):
-    world.reply = hosts_that_compile
+def test_the_devices_of_a_program_are_listed_replica_by_replica(client, run):
+    run.reply = hosts_that_compile
     options = pb.XlaCompileOptionsProto()
     assignment = options.compile_options.executable_build_options.device_assignment
     assignment.replica_count, assignment.computation_count = 2, 2
@@ -70,14 +70,14 @@ def test_the_devices_of_a_program_are_listed_replica_by_replica(client, world):
     request = compile_request()
     request.compile_options.data = options.SerializeToString()
     sent_and_done(client, request)
-    told = world.heard()[0]
+    told = run.heard()[0]
     assert told[5:7] == ([0, 1, 2, 3], 2)
 
 
-def test_the_same_program_is_compiled_once_whatever_its_devices(client, world):
-    world.reply = hosts_that_compile
+def test_the_same_program_is_compiled_once_whatever_its_devices(client, run):
+    run.reply = hosts_that_compile
     op_ids = sent_and_done(client, compile_request((0, 1)), compile_request((0, 1)), compile_request((2, 3)))
-    told = world.heard()
+    told = run.heard()
     assert [(command, devices) for command, devices, *_ in told] == [
         (Command.COMPILE, (0,)),
         (Command.LOAD, (0,)),
@@ -87,24 +87,24 @@ def test_the_same_program_is_compiled_once_whatever_its_devices(client, world):
     assert len({client.outcome(op_id).loaded_executable_handle for op_id in op_ids}) == 3
 
 
-def test_programs_that_differ_are_compiled_each(client, world):
-    world.reply = hosts_that_compile
+def test_programs_that_differ_are_compiled_each(client, run):
+    run.reply = hosts_that_compile
     sent_and_done(client, compile_request((0,)), compile_request((0, 1)), compile_request((0,), program=b"other"))
-    assert [told[0] for told in world.heard() if told[0] == Command.COMPILE] == [Command.COMPILE] * 3
+    assert [told[0] for told in run.heard() if told[0] == Command.COMPILE] == [Command.COMPILE] * 3
 
 
-def test_a_program_that_does_not_compile_is_refused_and_may_be_tried_again(client, world):
-    world.reply = lambda message: (StatusError(Code.INVALID_ARGUMENT, "no such operation"), None, b"")
+def test_a_program_that_does_not_compile_is_refused_and_may_be_tried_again(client, run):
+    run.reply = lambda message: (StatusError(Code.INVALID_ARGUMENT, "no such operation"), None, b"")
     for op_id in sent_and_done(client, compile_request(), compile_request()):
         with pytest.raises(StatusError, match="no such operation"):
             client.outcome(op_id)
-    world.reply = hosts_that_compile
+    run.reply = hosts_that_compile
     (op_id,) = sent_and_done(client, compile_request())
     client.outcome(op_id)
 
 
-def test_a_program_that_a_host_cannot_load_is_refused(client, world):
-    world.reply = lambda message: (
+def test_a_program_that_a_host_cannot_load_is_refused(client, run):
+    run.reply = lambda message: (
         (StatusError(Code.RESOURCE_EXHAUSTED, "full"), None, b"")
         if message[0] == Command.LOAD
         else hosts_that_compile(message)
@@ -116,8 +116,8 @@ def test_a_program_that_a_host_cannot_load_is_refused(client, world):
 
 
 @pytest.mark.parametrize("devices", [(0, 9), (9,)])
-def test_a_program_for_a_device_that_does_not_exist_is_refused(client, world, devices):
-    world.reply = hosts_that_compile
+def test_a_program_for_a_device_that_does_not_exist_is_refused(client, run, devices):
+    run.reply = hosts_that_compile
     (op_id,) = sent_and_done(client, compile_request(devices))
     with pytest.raises(StatusError) as raised:
         client.outcome(op_id)
@@ -131,7 +131,7 @@ def test_whatever_goes_wrong_while_it_compiles_is_an_answer(client, monkeypatch,
     async def load(*_):
         raise error
 
-    monkeypatch.setattr(client.session.compiler, "load", load)
+    monkeypatch.setattr(client.run.programs, "load", load)
     (op_id,) = sent_and_done(client, compile_request())
     assert op_id in client.responses, "the request was never answered"
     with pytest.raises(StatusError):
@@ -153,29 +153,29 @@ def test_whatever_goes_wrong_while_it_compiles_is_an_answer(client, monkeypatch,
     ],
     ids=["unknown-kind", "host-callbacks", "options-garbage"],
 )
-def test_a_program_that_is_not_supported_is_refused(client, world, request_, code):
+def test_a_program_that_is_not_supported_is_refused(client, run, request_, code):
     client.refused(code, request_)
-    assert world.heard() == []
+    assert run.heard() == []
 
 
-def test_a_program_whose_session_ended_while_it_compiled_is_unloaded(client, world):
-    world.reply = hosts_that_compile
+def test_a_program_whose_session_ended_while_it_compiled_is_unloaded(client, run):
+    run.reply = hosts_that_compile
     release = asyncio.Event()
-    plainly = client.session.compiler.load
+    plainly = client.run.programs.load
 
     async def slowly(*arguments):
         await release.wait()
         return await plainly(*arguments)
 
     async def main():
-        client.session.compiler.load = slowly
+        client.run.programs.load = slowly
         client.send(compile_request((0,)))
         client.session.close()
         release.set()
         await until_done()
 
     asyncio.run(main())
-    told = world.heard()
+    told = run.heard()
     loaded = {one[3] for one in told if one[0] == Command.COMPILE}
     unloaded = {one[3] for one in told if one[0] == Command.UNLOAD}
     assert loaded == unloaded

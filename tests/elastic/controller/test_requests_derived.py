@@ -19,7 +19,7 @@ def shape(*dims):
 
 def delete(client, *handles):
     client.call(pb.DeleteArrayRequest(array_handle=handles))
-    client.world.heard()
+    client.run.heard()
 
 
 def assemble(sharding, *pieces, result=NEW):
@@ -39,46 +39,46 @@ def copy(*arrays, results=(NEW,), **fields):
 # Assembling
 
 
-def test_an_assembled_array_is_made_of_the_shards_of_its_pieces(client, world):
+def test_an_assembled_array_is_made_of_the_shards_of_its_pieces(client, run):
     first, second = client.make(5, 3, (2, 6)), client.make(6, 0, (2, 6))
     assert client.call(assemble(cut(3, 0), 5, 6)).array_handle == NEW
-    assert world.heard() == [(Command.ALIAS, (3, 0), client.number(NEW), [[first, 3], [second, 0]])]
+    assert run.heard() == [(Command.ALIAS, (3, 0), client.number(NEW), [[first, 3], [second, 0]])]
     whole = client.session.arrays.get(NEW)
     assert (whole.shape, whole.devices) == ((4, 6), (3, 0))
 
 
 @pytest.mark.parametrize("count", [0, 1, 3])
-def test_as_many_pieces_are_needed_as_there_are_devices(client, world, count):
+def test_as_many_pieces_are_needed_as_there_are_devices(client, run, count):
     for handle, device in ((5, 0), (6, 2), (7, 3)):
         client.make(handle, device, (2, 6))
     client.refused(Code.INVALID_ARGUMENT, assemble(cut(0, 2), *(5, 6, 7)[:count]))
-    assert world.heard() == []
+    assert run.heard() == []
 
 
 @pytest.mark.parametrize("place", [1, cut(0, 2)], ids=["another-device", "two-devices"])
-def test_a_piece_must_be_on_its_device_alone(client, world, place):
+def test_a_piece_must_be_on_its_device_alone(client, run, place):
     client.make(5, place)
     message = client.refused(Code.INVALID_ARGUMENT, assemble(copied(0), 5))
     assert "virtual device 0" in message
-    assert world.heard() == []
+    assert run.heard() == []
 
 
-def test_pieces_that_are_not_there_cannot_be_assembled(client, world):
+def test_pieces_that_are_not_there_cannot_be_assembled(client, run):
     client.make(5, 0, (2, 6))
     client.make(6, 2, (2, 6))
     client.refused(Code.NOT_FOUND, assemble(cut(0, 2), 5, MISSING, result=51))
     delete(client, 6)
     assert "deleted" in client.refused(Code.INVALID_ARGUMENT, assemble(cut(0, 2), 5, 6, result=52))
-    assert world.heard() == []
+    assert run.heard() == []
 
 
 # Disassembling
 
 
-def test_each_piece_is_a_shard_on_its_device(client, world):
+def test_each_piece_is_a_shard_on_its_device(client, run):
     number = client.make(5, cut(3, 0))
     assert list(client.call(disassemble(5, 7, 8)).array_handles) == [7, 8]
-    assert world.heard() == [
+    assert run.heard() == [
         (Command.ALIAS, (3,), client.number(7), [[number, 3]]),
         (Command.ALIAS, (0,), client.number(8), [[number, 0]]),
     ]
@@ -144,10 +144,10 @@ def test_deleting_an_assembled_array_deletes_its_pieces_and_the_other_way_round(
     assert [client.deleted(handle) for handle in (7, 6)] == [True, True]
 
 
-def test_a_fully_replicated_shard_is_the_first_shard(client, world):
+def test_a_fully_replicated_shard_is_the_first_shard(client, run):
     number = client.make(5, copied(2, 1))
     assert client.call(pb.FullyReplicatedShardRequest(array_handle=5, result_handle=NEW)).array_handle == NEW
-    assert world.heard() == [(Command.ALIAS, (2,), client.number(NEW), [[number, 2]])]
+    assert run.heard() == [(Command.ALIAS, (2,), client.number(NEW), [[number, 2]])]
     piece = client.session.arrays.get(NEW)
     assert (piece.shape, piece.devices) == ((4, 6), (2,))
     delete(client, 5)
@@ -163,11 +163,11 @@ def test_a_fully_replicated_shard_is_the_first_shard(client, world):
     ],
     ids=["disassemble", "first-shard", "copy"],
 )
-def test_a_deleted_array_gives_nothing(client, world, request_):
+def test_a_deleted_array_gives_nothing(client, run, request_):
     client.make(5, cut(0, 2))
     delete(client, 5)
     assert "deleted" in client.refused(Code.INVALID_ARGUMENT, request_)
-    assert world.heard() == []
+    assert run.heard() == []
 
 
 # Cuts
@@ -189,45 +189,45 @@ def upload(client, handle, device, data=b"bytes"):
     client.call(pb.MakeArrayFromHostBufferRequest(host_buffer_handle=1, array_handle=handle, **fields))
 
 
-def test_an_upload_that_is_cut_at_once_goes_to_its_hosts_in_one_message(client, world):
+def test_an_upload_that_is_cut_at_once_goes_to_its_hosts_in_one_message(client, run):
     upload(client, 5, 0)
     assert list(client.call(reshard(5, cut(3, 0))).array_handles) == [NEW]
-    assert world.payloads == [b"bytes"]
-    arguments = (0, client.number(NEW), "float32", [4, 6], None, [3, 0], HALVES, None, None)
-    assert world.heard() == [(Command.PUT, (3, 0), *arguments)]
+    assert run.payloads == [b"bytes"]
+    arguments = (client.number(NEW), "float32", [4, 6], None, [3, 0], HALVES, None, None)
+    assert run.heard() == [(Command.PUT, (3, 0), *arguments)]
     assert client.deleted(5)
     client.call(pb.DestructArrayRequest(array_handle=[5]))
-    assert world.heard() == []  # No host has ever had it.
+    assert run.heard() == []  # No host has ever had it.
 
 
-def test_an_upload_that_something_else_follows_goes_where_it_was_uploaded_to(client, world):
+def test_an_upload_that_something_else_follows_goes_where_it_was_uploaded_to(client, run):
     upload(client, 5, 0)
-    assert world.heard() == []
+    assert run.heard() == []
     client.call(pb.IsArrayDeletedRequest(array_handle=5))
-    assert [told[:2] for told in world.heard()] == [(Command.PUT, (0,))]
+    assert [told[:2] for told in run.heard()] == [(Command.PUT, (0,))]
     client.call(reshard(5, cut(3, 0)))
     number = client.session.arrays.get(NEW).number
-    ((command, devices, *arguments),) = world.heard()
+    ((command, devices, *arguments),) = run.heard()
     assert (command, set(devices)) == (Command.COPY, {0, 3})
     assert arguments == [number, client.number(5), [[0, 3], [0, 0]], HALVES, None]
 
 
-def test_an_upload_that_is_to_stay_is_cut_on_its_device(client, world):
+def test_an_upload_that_is_to_stay_is_cut_on_its_device(client, run):
     upload(client, 5, 0)
     client.call(reshard(5, cut(3, 0), donate=False))
-    assert [told[0] for told in world.heard()] == [Command.PUT, Command.COPY]
+    assert [told[0] for told in run.heard()] == [Command.PUT, Command.COPY]
     assert not client.deleted(5)
 
 
-def test_uploads_in_a_row_go_in_their_order(client, world):
+def test_uploads_in_a_row_go_in_their_order(client, run):
     for handle in (5, 6, 7):
         upload(client, handle, 0, bytes([handle]))
     client.call(reshard(6, cut(3, 0)))
     client.call(pb.IsArrayDeletedRequest(array_handle=5))
-    assert world.payloads == [b"\6", b"\5", b"\7"]
+    assert run.payloads == [b"\6", b"\5", b"\7"]
 
 
-def test_an_upload_that_nobody_came_for_goes_with_its_session(client, world, tmp_path):
+def test_an_upload_that_nobody_came_for_goes_with_its_session(client, run, tmp_path):
     (tmp_path / "lt_1").write_bytes(b"bytes")
     client.session.buffers.store_file(1, 5)
     fields = {"dtype": f32(), "shape": shape(4, 6), "sharding": shardings.single(0).proto}
@@ -237,25 +237,25 @@ def test_an_upload_that_nobody_came_for_goes_with_its_session(client, world, tmp
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_is_in_parts_cannot_be_cut_again(client, world):
+def test_what_is_in_parts_cannot_be_cut_again(client, run):
     client.make(5, cut(0, 2))
     client.refused(Code.UNIMPLEMENTED, reshard(5, cut(2, 0)))
     assert not client.deleted(5)
 
 
-def test_a_cut_keeps_the_shape(client, world):
+def test_a_cut_keeps_the_shape(client, run):
     client.make(5, 0)
     client.refused(Code.INVALID_ARGUMENT, reshard(5, cut(0, 2), dims=(8, 3)))
-    assert world.heard() == []
+    assert run.heard() == []
 
 
 # Copies
 
 
-def test_a_copy_goes_from_each_device_to_its_counterpart(client, world):
+def test_a_copy_goes_from_each_device_to_its_counterpart(client, run):
     number = client.make(5, cut(0, 2))
     assert list(client.call(copy(5, device_ids=[3, 0])).array_handles) == [NEW]
-    ((command, devices, *arguments),) = world.heard()
+    ((command, devices, *arguments),) = run.heard()
     assert (command, arguments) == (Command.COPY, [client.number(NEW), number, [[0, 3], [2, 0]], None, None])
     assert set(devices) == {0, 2, 3}
     assert client.session.arrays.get(NEW).devices == (3, 0)
@@ -263,10 +263,10 @@ def test_a_copy_goes_from_each_device_to_its_counterpart(client, world):
     assert not client.deleted(5)
 
 
-def test_a_copy_may_stay_on_its_devices_and_change_its_memory(client, world):
+def test_a_copy_may_stay_on_its_devices_and_change_its_memory(client, run):
     number = client.make(5, cut(0, 2))
     client.call(copy(5, memory_kind="pinned_host"))
-    assert world.heard() == [(Command.COPY, (0, 2), client.number(NEW), number, [[0, 0], [2, 2]], None, "pinned_host")]
+    assert run.heard() == [(Command.COPY, (0, 2), client.number(NEW), number, [[0, 0], [2, 2]], None, "pinned_host")]
     assert client.session.arrays.get(NEW).sharding.memory_kind == "pinned_host"
 
 
@@ -287,13 +287,13 @@ def test_a_copy_outlives_its_source(client):
 
 
 @pytest.mark.parametrize("devices", [[1], [1, 2, 3]])
-def test_a_copy_needs_as_many_devices_as_there_are_shards(client, world, devices):
+def test_a_copy_needs_as_many_devices_as_there_are_shards(client, run, devices):
     client.make(5, cut(0, 2))
     client.refused(Code.INVALID_ARGUMENT, copy(5, device_ids=devices))
-    assert world.heard() == []
+    assert run.heard() == []
 
 
-def test_a_copy_to_a_device_that_does_not_exist_is_refused_and_takes_nothing(client, world):
+def test_a_copy_to_a_device_that_does_not_exist_is_refused_and_takes_nothing(client, run):
     client.make(5, 0)
     request = copy(5, device_ids=[9], copy_semantics=pb.ARRAY_COPY_SEMANTICS_DONATE_INPUT)
     client.refused(Code.INVALID_ARGUMENT, request)
@@ -338,36 +338,36 @@ def remap(sources, outputs, mappings=(), chosen=(), results=(NEW,)):
     return pb.RemapArraysRequest(plan=plan, array_handles=sources, result_handles=results)
 
 
-def test_a_remap_makes_an_array_of_shards_of_several(client, world):
+def test_a_remap_makes_an_array_of_shards_of_several(client, run):
     first, second = client.make(5, cut(0, 1)), client.make(6, cut(2, 3))
     mappings = [(0, 0, 1, 2, 1, 0, 1), (1, 0, 0, 1, 1, 1, 1)]
     client.call(remap([5, 6], [cut(1, 2)], mappings))
-    assert world.heard() == [(Command.ALIAS, (1, 2), client.number(NEW), [[first, 1], [second, 2]])]
+    assert run.heard() == [(Command.ALIAS, (1, 2), client.number(NEW), [[first, 1], [second, 2]])]
 
 
-def test_a_remap_may_interleave(client, world):
+def test_a_remap_may_interleave(client, run):
     first, second = client.make(5, cut(0, 2)), client.make(6, cut(1, 3))
     mappings = [(0, 0, 0, 2, 1, 0, 2), (1, 0, 0, 2, 1, 1, 2)]
     client.call(remap([5, 6], [cut(0, 1, 2, 3)], mappings))
-    assert world.heard() == [
+    assert run.heard() == [
         (Command.ALIAS, (0, 1, 2, 3), client.number(NEW), [[first, 0], [second, 1], [first, 2], [second, 3]])
     ]
 
 
-def test_a_remap_may_split_one_array_into_several(client, world):
+def test_a_remap_may_split_one_array_into_several(client, run):
     number = client.make(5, cut(0, 1, 2, 3))
     mappings = [(0, 0, 0, 2, 1, 0, 1), (0, 1, 2, 4, 1, 0, 1)]
     client.call(remap([5], [cut(0, 1), cut(2, 3)], mappings, results=(50, 51)))
-    assert world.heard() == [
+    assert run.heard() == [
         (Command.ALIAS, (0, 1), client.number(50), [[number, 0], [number, 1]]),
         (Command.ALIAS, (2, 3), client.number(51), [[number, 2], [number, 3]]),
     ]
 
 
-def test_a_remap_may_name_devices_instead_of_shards(client, world):
+def test_a_remap_may_name_devices_instead_of_shards(client, run):
     first, second = client.make(5, cut(0, 1)), client.make(6, cut(2, 3))
     client.call(remap([5, 6], [cut(0, 3)], chosen=[(0, [(0, [0]), (1, [3])])]))
-    assert world.heard() == [(Command.ALIAS, (0, 3), client.number(NEW), [[first, 0], [second, 3]])]
+    assert run.heard() == [(Command.ALIAS, (0, 3), client.number(NEW), [[first, 0], [second, 3]])]
 
 
 @pytest.mark.parametrize(
@@ -395,19 +395,19 @@ def test_a_remap_may_name_devices_instead_of_shards(client, world):
         "nothing",
     ],
 )
-def test_a_remap_plan_that_does_not_fit_is_refused(client, world, plan):
+def test_a_remap_plan_that_does_not_fit_is_refused(client, run, plan):
     client.make(5, cut(0, 1))
     client.make(6, cut(2, 3))
     client.refused(Code.INVALID_ARGUMENT, remap([5, 6], [cut(0, 1)], **plan))
-    assert world.heard() == []
+    assert run.heard() == []
     with pytest.raises(StatusError):
         client.session.arrays.usable(NEW)
 
 
-def test_a_remap_of_what_is_not_there_is_refused(client, world):
+def test_a_remap_of_what_is_not_there_is_refused(client, run):
     client.make(5, cut(0, 1))
     mappings = [(0, 0, 0, 2, 1, 0, 1)]
     client.refused(Code.NOT_FOUND, remap([MISSING], [cut(0, 1)], mappings, results=(51,)))
     delete(client, 5)
     client.refused(Code.INVALID_ARGUMENT, remap([5], [cut(0, 1)], mappings, results=(52,)))
-    assert world.heard() == []
+    assert run.heard() == []

@@ -37,13 +37,13 @@ def execute(*arguments, results=(), kept=(), **fields):
 # Running
 
 
-def test_a_program_runs_on_its_devices_and_its_results_have_the_names_the_client_chose(client, world):
+def test_a_program_runs_on_its_devices_and_its_results_have_the_names_the_client_chose(client, run):
     add_program(client, parameters=2, results=2)
     first, second = client.make(5, cut(0, 2)), client.make(6, copied(0, 2))
     response = client.call(execute(5, 6, results=[50, 51]))
     assert not response.outputs
     results = [client.number(50), client.number(51)]
-    assert world.heard() == [(Command.EXECUTE, (0, 2), 7, [first, second], results, [], 0)]
+    assert run.heard() == [(Command.EXECUTE, (0, 2), 7, [first, second], results, [], 0)]
     assert len({first, second, *results}) == 4
     assert client.session.arrays.get(50).sharding is cut(0, 2)
 
@@ -67,50 +67,50 @@ def test_donated_arguments_are_gone_and_others_are_not(client):
     assert "deleted" in client.refused(Code.INVALID_ARGUMENT, execute(6, 5, 6, results=[51]))
 
 
-def test_an_argument_that_must_not_be_donated_stays_and_the_hosts_are_told(client, world):
+def test_an_argument_that_must_not_be_donated_stays_and_the_hosts_are_told(client, run):
     add_program(client, parameters=2, donated=(0, 1))
     client.make(5, cut(0, 2))
     client.make(6, cut(0, 2))
     client.call(execute(5, 6, results=[50], kept=[1]))
-    ((*_, kept, status),) = world.heard()
+    ((*_, kept, status),) = run.heard()
     assert (kept, status) == ([1], 0)
     assert [client.deleted(handle) for handle in (5, 6)] == [True, False]
 
 
-def test_an_array_that_is_donated_cannot_be_another_argument_too(client, world):
+def test_an_array_that_is_donated_cannot_be_another_argument_too(client, run):
     add_program(client, parameters=2, donated=(0,))
     client.make(5, cut(0, 2))
     client.refused(Code.INVALID_ARGUMENT, execute(5, 5, results=[50]))
-    assert world.heard() == []
+    assert run.heard() == []
     assert not client.deleted(5)
 
 
-def test_an_argument_must_be_on_the_devices_of_the_program_in_their_order(client, world):
+def test_an_argument_must_be_on_the_devices_of_the_program_in_their_order(client, run):
     add_program(client)
     for handle, sharding in ((5, cut(0, 1)), (6, cut(2, 0)), (7, copied(0))):
         client.make(handle, sharding)
         message = client.refused(Code.INVALID_ARGUMENT, execute(handle, results=[50 + handle]))
         assert "argument 0" in message
-    assert world.heard() == []
+    assert run.heard() == []
 
 
 @pytest.mark.parametrize("results", [(50,), (50, 51, 52)])
-def test_a_wrong_number_of_names_for_results_is_refused_and_they_hold_the_error(client, world, results):
+def test_a_wrong_number_of_names_for_results_is_refused_and_they_hold_the_error(client, run, results):
     add_program(client, results=2)
     client.make(5, cut(0, 2))
     client.refused(Code.INVALID_ARGUMENT, execute(5, results=results))
-    assert world.heard() == []
+    assert run.heard() == []
     for handle in results:
         with pytest.raises(StatusError):
             client.session.arrays.usable(handle)
 
 
-def test_an_unknown_program_or_argument_is_refused(client, world):
+def test_an_unknown_program_or_argument_is_refused(client, run):
     client.refused(Code.NOT_FOUND, execute(results=[50]))
     add_program(client)
     client.refused(Code.NOT_FOUND, execute(MISSING, results=[51]))
     client.refused(Code.NOT_FOUND, execute(50, results=[52]))
-    assert world.heard() == []
+    assert run.heard() == []
 
 
 def test_too_few_arguments_are_an_error_of_the_request_and_not_of_the_server(client):
@@ -133,17 +133,17 @@ def ask_status(request):
 
 
 @pytest.mark.parametrize("error", [None, StatusError(Code.INTERNAL, "it broke")], ids=["well", "badly"])
-def test_an_execution_ends_when_its_hosts_say_so(client, world, ask_status, error):
+def test_an_execution_ends_when_its_hosts_say_so(client, run, ask_status, error):
     add_program(client)
     client.make(5, cut(0, 2))
     assert client.call(execute(5, results=[50], result_status_handle=60)).status_handle == 60
-    ((*_, status),) = world.heard()
+    ((*_, status),) = run.heard()
     assert status
     op_id = client.send(ask_status(60))
-    (request,) = world.waiting
-    assert world.heard() == [(Command.WAIT, (0, 2), request, [status]), (Command.FREE, (0, 2), [status])]
+    (request,) = run.waiting
+    assert run.heard() == [(Command.WAIT, (0, 2), request, [status]), (Command.FREE, (0, 2), [status])]
     assert op_id not in client.responses
-    world.answer(request, error)
+    run.answer(request, error)
     if error is None:
         client.outcome(op_id)
     else:
@@ -158,13 +158,13 @@ def test_the_status_of_an_execution_that_could_not_start_is_its_error(client, as
     assert client.refused(Code.NOT_FOUND, ask_status(60)) == message
 
 
-def test_a_status_that_nobody_asked_for_is_freed_with_the_session(client, world):
+def test_a_status_that_nobody_asked_for_is_freed_with_the_session(client, run):
     add_program(client)
     client.make(5, cut(0, 2))
     client.call(execute(5, results=[50], result_status_handle=60))
-    ((*_, status),) = world.heard()
+    ((*_, status),) = run.heard()
     client.session.close()
-    assert (Command.FREE, (0, 2), [status]) in world.heard()
+    assert (Command.FREE, (0, 2), [status]) in run.heard()
 
 
 # Questions and the end
@@ -181,34 +181,34 @@ def test_a_program_tells_its_metadata(client):
     assert response.size_of_generated_code_in_bytes == 12
 
 
-def test_text_and_cost_are_asked_of_one_host(client, world):
+def test_text_and_cost_are_asked_of_one_host(client, run):
     add_program(client, devices=(2, 0))
     text = client.send(pb.LoadedExecutableHumanReadableProgramTextRequest(loaded_executable_handle=PROGRAM))
     costs = client.send(pb.LoadedExecutableCostAnalysisRequest(loaded_executable_handle=PROGRAM))
-    one, two = world.waiting
-    assert world.heard() == [(Command.TEXT, (2,), one, 7), (Command.COST, (2,), two, 7)]
-    world.answer(one, result="HloModule jit_step")
-    world.answer(two, result={"flops": 24.0, "bytes accessed": 7})
+    one, two = run.waiting
+    assert run.heard() == [(Command.TEXT, (2,), one, 7), (Command.COST, (2,), two, 7)]
+    run.answer(one, result="HloModule jit_step")
+    run.answer(two, result={"flops": 24.0, "bytes accessed": 7})
     assert client.outcome(text).human_readable_program_text == "HloModule jit_step"
     attributes = client.outcome(costs).attributes.attributes
     assert {name: attributes[name].float_value for name in attributes} == {"flops": 24.0, "bytes accessed": 7.0}
 
 
-def test_text_and_cost_that_cannot_be_told_are_errors(client, world):
+def test_text_and_cost_that_cannot_be_told_are_errors(client, run):
     add_program(client)
-    world.reply = lambda message: (StatusError(Code.UNIMPLEMENTED, "not here"), None, b"")
+    run.reply = lambda message: (StatusError(Code.UNIMPLEMENTED, "not here"), None, b"")
     for kind in (pb.LoadedExecutableHumanReadableProgramTextRequest, pb.LoadedExecutableCostAnalysisRequest):
         assert "not here" in client.refused(Code.UNIMPLEMENTED, kind(loaded_executable_handle=PROGRAM))
 
 
 @pytest.mark.parametrize("kind", [pb.LoadedExecutableDeleteRequest, pb.LoadedExecutableDestructRequest])
-def test_a_program_that_is_given_back_is_unloaded_once_and_unknown(client, world, kind):
+def test_a_program_that_is_given_back_is_unloaded_once_and_unknown(client, run, kind):
     add_program(client)
     is_deleted = pb.LoadedExecutableIsDeletedRequest(loaded_executable_handle=PROGRAM)
     assert not client.call(is_deleted).is_deleted
     for _ in range(2):
         client.call(kind(loaded_executable_handle=PROGRAM))
-    assert world.heard() == [(Command.UNLOAD, (0, 2), 0, 7)]
+    assert run.heard() == [(Command.UNLOAD, (0, 2), 0, 7)]
     assert client.call(is_deleted).is_deleted
     client.refused(Code.NOT_FOUND, execute(results=[50]))
 
@@ -225,10 +225,11 @@ def test_an_unknown_program_tells_nothing(client, kind):
     client.refused(Code.NOT_FOUND, kind(loaded_executable_handle=MISSING))
 
 
-def test_a_session_that_ends_unloads_its_programs(client, world):
+def test_a_session_that_ends_unloads_its_programs(client, run):
     add_program(client)
     client.session.close()
-    assert world.heard() == [(Command.UNLOAD, (0, 2), 0, 7)]
+    assert run.heard() == [(Command.UNLOAD, (0, 2), 0, 7)]
+    assert run.forgotten  # Nothing that it had needs to be told another world.
 
 
 @pytest.mark.parametrize(("dims", "layout"), [([], b"{}"), ([5], b"{0}"), ([2, 3, 4], b"{2,1,0}")])

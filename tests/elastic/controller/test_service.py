@@ -115,8 +115,8 @@ def test_a_client_that_leaves_gives_back_what_it_had(serve, tmp_path):
         metadata = pb.GrpcHostBufferStoreMetadata(session_id=id, handle=7, buffer_size=10)
         call(channel, "HostBufferReadFromDisk", pb.GrpcHostBufferReadFromDiskRequest(metadata=metadata))
         stream.leave()
-        put, free = service.world.heard()
-        assert free == (Command.FREE, (0, 3), [put[3]])
+        put, free = service.run.heard()
+        assert free == (Command.FREE, (0, 3), [put[2]])
         assert list(tmp_path.iterdir()) == []
         lookup = pb.GrpcHostBufferLookupRequest(session_id=id, handle=5)
         refused(grpc.StatusCode.NOT_FOUND, lambda: call(channel, "HostBufferLookup", lookup))

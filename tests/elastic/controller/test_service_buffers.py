@@ -49,7 +49,7 @@ def test_an_upload_that_broke_off_may_be_repeated_for_the_request_that_waits_for
             stream.send(an_array(copied(0)))
             stream.send(pb.GetDefaultLayoutRequest(dims=[1]))
             refused(grpc.StatusCode.DATA_LOSS, lambda: upload(channel, id, 5, [b"abc"], size=8))
-            assert service.world.heard() == []
+            assert service.run.heard() == []
             upload(channel, id, 5, [b"12345678"])
             return [stream.receive().array_handle, stream.receive().serialized_pjrt_layout]
 

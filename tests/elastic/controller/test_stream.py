@@ -46,22 +46,22 @@ def test_every_request_that_is_known_has_a_response_that_exists():
     assert {kind.replace("_request", "_response") for kind in HANDLERS} <= responses
 
 
-def test_a_request_waits_for_its_bytes_and_all_behind_it_wait_with_it(client, world):
+def test_a_request_waits_for_its_bytes_and_all_behind_it_wait_with_it(client, run):
     made = client.send(from_buffer(5, buffer=1))
     read_it = client.send(read(5))
     asked = client.send(pb.InitRequest())
     assert not client.responses
-    assert not world.heard()
+    assert not run.heard()
     client.session.buffers.store(2, b"others do not help")
     assert not client.responses
     client.session.buffers.store(1, bytes(8))
     assert list(client.responses) == [made, asked]
-    assert [told[0] for told in world.heard()] == [Command.PUT, Command.READ]
-    world.answer(world.waiting[0], None, None, b"12345678")
+    assert [told[0] for told in run.heard()] == [Command.PUT, Command.READ]
+    run.answer(run.waiting[0], None, None, b"12345678")
     assert client.outcome(read_it) == pb.CopyToHostBufferResponse()
 
 
-def test_a_request_for_several_buffers_waits_for_the_last(client, world):
+def test_a_request_for_several_buffers_waits_for_the_last(client, run):
     specs = pb.MakeArraysFromHostBufferShardsRequest.MakeArraysFromHostBufferShardsSpec(
         array_spec=pb.ArraySpecProto(dtype=f32(), shape=pb.ShapeProto(dims=[2, 2]), sharding=cut(0, 2).proto)
     )
@@ -73,7 +73,7 @@ def test_a_request_for_several_buffers_waits_for_the_last(client, world):
     assert not client.responses
     client.session.buffers.store(0, b"0" * 8)
     assert list(client.outcome(op_id).array_handles) == [5]
-    assert world.payloads == [b"0" * 8, b"1" * 8]
+    assert run.payloads == [b"0" * 8, b"1" * 8]
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -95,7 +95,7 @@ def test_requests_take_effect_in_their_order_whenever_their_bytes_come(tmp_path,
                 break
             done.append(one)
         client.settle()
-        assert [payload[0] for payload in client.world.payloads] == done
+        assert [payload[0] for payload in client.run.payloads] == done
         assert len(client.responses) == len(done)
 
 
@@ -115,7 +115,7 @@ REQUESTS_WITH_RESULTS = [
 
 
 @pytest.mark.parametrize("request_", REQUESTS_WITH_RESULTS, ids=lambda request: FIELD_OF[type(request)])
-def test_the_handles_of_a_failed_request_hold_its_error(client, world, request_):
+def test_the_handles_of_a_failed_request_hold_its_error(client, run, request_):
     """The client chose them and goes on without waiting; it learns of the error where it uses one."""
     message = client.refused(Code.NOT_FOUND, request_)
     handles = [handle for handle in (1, 2) if handle in client.session.arrays]
@@ -124,7 +124,7 @@ def test_the_handles_of_a_failed_request_hold_its_error(client, world, request_)
         assert looked_at(client, handle) == (Code.NOT_FOUND, message)
         assert client.refused(Code.NOT_FOUND, read(handle)) == message
         assert client.refused(Code.NOT_FOUND, pb.CheckValueReadyRequest(value_handles=[handle])) == message
-    assert not world.heard()
+    assert not run.heard()
 
 
 def test_the_handles_of_a_request_that_is_not_supported_hold_its_error(client):
@@ -141,13 +141,13 @@ def test_an_error_goes_on_to_the_results_of_whoever_uses_it(client):
     assert looked_at(client, 3) == (Code.NOT_FOUND, first)
 
 
-def test_a_request_that_fails_after_it_made_its_array_leaves_the_error_and_no_array(client, world):
+def test_a_request_that_fails_after_it_made_its_array_leaves_the_error_and_no_array(client, run):
     client.session.buffers.store(1, bytes(8))
     message = client.refused(Code.UNIMPLEMENTED, from_buffer(5, 1, kind=pb.DTypeProto.KIND_STRING))
     assert looked_at(client, 5) == (Code.UNIMPLEMENTED, message)
 
 
-def test_a_request_for_a_device_that_does_not_exist_leaves_the_error_and_no_array(client, world):
+def test_a_request_for_a_device_that_does_not_exist_leaves_the_error_and_no_array(client, run):
     client.session.buffers.store(1, bytes(8))
     message = client.refused(Code.INVALID_ARGUMENT, from_buffer(5, 1, device=9))
     assert looked_at(client, 5) == (Code.INVALID_ARGUMENT, message)
@@ -160,21 +160,21 @@ def test_all_results_of_a_request_that_fails_midway_hold_its_error(client):
     assert looked_at(client, 1) == (Code.NOT_FOUND, message)
 
 
-def test_what_a_request_made_before_it_failed_is_given_back(client, world):
+def test_what_a_request_made_before_it_failed_is_given_back(client, run):
     client.make(8, 0)
     client.refused(Code.NOT_FOUND, pb.CopyArraysRequest(array_handles=[8, MISSING], result_handles=[1, 2]))
     client.call(pb.DestructArrayRequest(array_handle=[1, 2]))
     client.session.close()
-    told = world.heard()
+    told = run.heard()
     made = {arguments[0] for command, _, *arguments in told if command == Command.COPY}
     freed = {number for command, _, *arguments in told if command == Command.FREE for number in arguments[0]}
     assert made <= freed
 
 
-def test_a_failed_request_takes_nothing_from_arrays_that_were_there(client, world):
+def test_a_failed_request_takes_nothing_from_arrays_that_were_there(client, run):
     number = client.make(8, 0)
     client.refused(Code.NOT_FOUND, pb.CopyArraysRequest(array_handles=[MISSING, 8], result_handles=[1, 2]))
-    assert not world.heard()
+    assert not run.heard()
     assert client.session.arrays.usable(8).number == number
 
 
@@ -248,9 +248,9 @@ def test_an_answer_may_come_later_and_after_others(client, monkeypatch):
         client.outcome(first)
 
 
-def test_bytes_that_come_after_the_session_has_ended_start_nothing(client, world):
+def test_bytes_that_come_after_the_session_has_ended_start_nothing(client, run):
     """What they would start, nobody would end."""
     client.send(from_buffer(6, buffer=1))
     client.session.close()
     client.session.buffers.store(1, bytes(8))
-    assert world.heard() == []
+    assert run.heard() == []

@@ -1,6 +1,7 @@
 """How a world forms, and what is left when it cannot."""
 
 import asyncio
+import itertools
 
 import pytest
 
@@ -42,7 +43,9 @@ async def unformed(hosts):
     """The error of a world that cannot be formed."""
     failures = []
     with pytest.raises(PoolError) as raised:
-        await World.form(spread(5, list(hosts), 2 * len(hosts)), hosts, SECRET, CallbackSwitch(), failures.append)
+        await World.form(
+            spread(5, list(hosts), 2 * len(hosts)), hosts, SECRET, CallbackSwitch(), itertools.count(1), failures.append
+        )
     return raised.value
 
 

@@ -22,10 +22,12 @@ class Client:
     def __init__(self, sock):
         sock.settimeout(PATIENCE)
         self._channel = wire.Channel(sock)
+        self.snapshot = None
+        """That the last call named."""
 
     def call(self):
         """The next (call, number, arguments, which may be written or None)."""
-        (call, number, description, writeable), payload = self._channel.receive()
+        (call, number, description, writeable, self.snapshot), payload = self._channel.receive()
         return call, number, unpack(description, payload), writeable
 
     def answer(self, call, *results):
@@ -72,6 +74,16 @@ def test_a_stub_sends_its_arguments_and_returns_what_the_client_answers(callback
     client.answer(call, np.float32([1.5, 2.5]), None)
     result, token = calling.result(PATIENCE)
     assert (result.dtype, result.tolist(), token) == (np.float32, [1.5, 2.5], None)
+
+
+def test_a_call_says_which_snapshot_was_the_last_before_it(callbacks, client):
+    for snapshot in (0, 5):
+        callbacks.snapshot = snapshot
+        calling = start(callbacks.stub(3))
+        call, *_ = client.call()
+        assert client.snapshot == snapshot
+        client.answer(call)
+        calling.result(PATIENCE)
 
 
 def test_a_stub_may_take_and_return_nothing(callbacks, client):

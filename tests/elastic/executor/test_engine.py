@@ -76,7 +76,7 @@ class Channel:
         """Puts values of float32 on devices."""
         values = np.asarray(values, np.float32)
         rest = list(values.shape), None, list(devices), None, None, None
-        self.tell(Command.PUT, 0, array, "float32", *rest, payload=values.tobytes())
+        self.tell(Command.PUT, array, "float32", *rest, payload=values.tobytes())
 
     def read(self, array, device):
         return np.frombuffer(self.ask(Command.READ, array, device, None, None)[1], np.float32).tolist()
@@ -101,12 +101,12 @@ class Outbox:
 class Host:
     """An engine at work."""
 
-    def __init__(self, member):
+    def __init__(self, member, memory):
         self.channel = Channel()
         self.mailbox = Mailbox()
         self.outbox = Outbox()
         self.failure = None
-        engine = Engine(member, self.channel, self.mailbox, self.outbox, Callbacks())
+        engine = Engine(member, self.channel, self.mailbox, self.outbox, Callbacks(), memory)
         self.place = engine.place
 
         def run():
@@ -134,8 +134,10 @@ def half():
 
 
 @pytest.fixture
-def host(half):
-    made = Host(half)
+def host(half, tmp_path):
+    memory = tmp_path / "memory"
+    memory.mkdir()
+    made = Host(half, memory)
     yield made
     made.end()
 
@@ -157,7 +159,7 @@ def test_bytes_become_a_shard_on_each_device_of_this_host(channel):
 
 def test_bytes_may_come_with_strides_and_be_read_with_others(channel):
     data = np.arange(6, dtype=np.int16)
-    channel.tell(Command.PUT, 0, 7, "int16", [2, 3], [2, 4], [0], None, None, None, payload=data.tobytes())
+    channel.tell(Command.PUT, 7, "int16", [2, 3], [2, 4], [0], None, None, None, payload=data.tobytes())
     _, dense = channel.ask(Command.READ, 7, 0, None, None)
     assert np.frombuffer(dense, np.int16).tolist() == [0, 2, 4, 1, 3, 5]
     _, turned = channel.ask(Command.READ, 7, 0, [2, 4], None)
@@ -167,7 +169,8 @@ def test_bytes_may_come_with_strides_and_be_read_with_others(channel):
 def test_bytes_may_come_from_a_file(channel, tmp_path):
     path = tmp_path / "upload"
     path.write_bytes(np.arange(3, dtype=np.float32).tobytes())
-    assert channel.ask(Command.PUT, 7, "float32", [3], None, [0], None, None, str(path)) == (None, b"")
+    channel.tell(Command.PUT, 7, "float32", [3], None, [0], None, None, str(path))
+    channel.ask(Command.PING)
     path.unlink()
     assert channel.read(7, 0) == [0, 1, 2]
 
@@ -175,7 +178,7 @@ def test_bytes_may_come_from_a_file(channel, tmp_path):
 def test_an_empty_file_is_an_array_without_elements(channel, tmp_path):
     path = tmp_path / "upload"
     path.touch()
-    channel.ask(Command.PUT, 7, "float32", [0, 2], None, [0], None, None, str(path))
+    channel.tell(Command.PUT, 7, "float32", [0, 2], None, [0], None, None, str(path))
     assert channel.read(7, 0) == []
 
 
@@ -190,7 +193,7 @@ def test_an_empty_file_is_an_array_without_elements(channel, tmp_path):
     ids=["too-few-bytes", "unknown-type", "strides-outside", "no-file"],
 )
 def test_bytes_that_are_no_array_are_an_error_where_the_array_is_used(channel, dtype, shape, strides, path):
-    channel.ask(Command.PUT, 7, dtype, shape, strides, [0], None, None, path, payload=bytes(12))
+    channel.tell(Command.PUT, 7, dtype, shape, strides, [0], None, None, path, payload=bytes(12))
     error = channel.error(Command.WAIT, [7])
     assert channel.error(Command.READ, 7, 0, None, None).message == error.message
 
@@ -303,4 +306,13 @@ def test_a_read_may_leave_its_bytes_in_a_file(channel, tmp_path):
     assert channel.ask(Command.READ, 7, 0, None, str(path)) == (None, b"")
     assert np.frombuffer(path.read_bytes(), np.float32).tolist() == [1, 2, 3]
     assert path.stat().st_mode & 0o777 == 0o600
-    assert channel.error(Command.READ, 7, 0, None, str(path)).code is not Code.OK
+    assert channel.error(Command.READ, 7, 0, None, str(tmp_path / "nowhere" / "read")).code is not Code.OK
+
+
+def test_a_read_replaces_the_file_that_a_killed_executor_has_left(channel, tmp_path):
+    """Who dies before it could answer is asked again in the next world."""
+    channel.put(7, [1, 2, 3], 0)
+    path = tmp_path / "read"
+    path.write_bytes(b"half of wh")
+    assert channel.ask(Command.READ, 7, 0, None, str(path)) == (None, b"")
+    assert np.frombuffer(path.read_bytes(), np.float32).tolist() == [1, 2, 3]
