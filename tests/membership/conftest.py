@@ -1,7 +1,7 @@
 """Servers for the tests, and coroutines as tests.
 
-A test that asks for ``server`` runs against each kind of server, which it shares with other tests: it keeps to keys under
-its ``prefix``. One that asks for ``own_etcd``, ``etcd3`` or ``own_embedded`` may break it.
+A test that asks for ``server`` runs against each kind of server, which it shares with other tests: it keeps to keys
+under its ``prefix``. One that asks for ``etcd``, ``etcd3``, ``own_etcd`` or ``own_embedded`` may break it.
 """
 
 from __future__ import annotations
@@ -84,6 +84,12 @@ def server(
 def own_etcd(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """Real etcd of one and of three nodes, for this test alone."""
     yield from own(request.param, tmp_path_factory)
+
+
+@pytest.fixture
+def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One node of real etcd, for this test alone."""
+    yield from own("etcd", tmp_path_factory)
 
 
 @pytest.fixture
