@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import sys
 import uuid
 from collections.abc import Iterator
 
@@ -40,7 +39,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 def print_all_tasks() -> None:
     """Where a test that does not end has got stuck."""
     for task in asyncio.all_tasks():
-        task.print_stack(file=sys.stdout)
+        print(task)
 
 
 @pytest.fixture
