@@ -86,11 +86,11 @@ async def test_a_write_waits_for_a_server_and_is_then_sent_once(server: Server, 
 
 
 async def test_when_no_endpoint_answers_the_error_names_each_of_them(server: Server, prefix: str) -> None:
-    async with network(server.endpoints) as net:
-        async with Etcd(server.address(net.endpoints), Timing(call=0.5, attempt=0.1, connect=0.1)) as etcd:
-            net.hold()
-            with pytest.raises(EtcdUnavailable) as caught:
-                await etcd.put(prefix + "a", b"")
+    hasty = Timing(call=0.5, attempt=0.1, connect=0.1)
+    async with network(server.endpoints) as net, Etcd(server.address(net.endpoints), hasty) as etcd:
+        net.hold()
+        with pytest.raises(EtcdUnavailable) as caught:
+            await etcd.put(prefix + "a", b"")
     assert set(caught.value.tried) == set(net.endpoints)
     assert all(endpoint in str(caught.value) for endpoint in net.endpoints)
     assert "within 0.5 s" in str(caught.value)
