@@ -93,6 +93,20 @@ def test_the_exit_code_is_the_scripts(tmp_path, statement, code):
     assert run.process.returncode == code, run.text
 
 
+def test_a_script_may_end_before_its_programs_have_made_their_callbacks(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import threading, jax\n"
+        "def show(i):\n"
+        "    threading.main_thread().join()\n"
+        "    print(i, flush=True)\n"
+        "jax.jit(lambda: jax.lax.fori_loop(0, 20, lambda i, _: jax.debug.callback(show, i), None))()\n"
+    )
+    run = run_to_end(script, hosts=2, devices=1)
+    assert run.process.returncode == 0, run.text
+    assert sorted(map(int, run.output)) == list(range(20)), run.text
+
+
 @pytest.mark.parametrize("victim", ["executor", "agent", "template"])
 def test_a_host_that_dies_ends_the_run_with_an_error_that_names_it(loop, victim):
     with Run(loop, hosts=3, devices=1) as run:
