@@ -26,7 +26,7 @@ import time
 from collections.abc import Sequence
 from typing import Protocol
 
-from elastic.client_environment import LAUNCHER
+from elastic.client_environment import LAUNCHER, SCRIPT_OF
 from elastic.local_pool import HostRecovered, LocalPool, PoolEvent, StartInterrupted
 from elastic.signals import SignalReader, die_with_parent
 
@@ -86,7 +86,7 @@ def _start_script(pool: LocalPool, arguments: Sequence[str], signals: SignalRead
 
     return subprocess.Popen(
         [sys.executable, *arguments],
-        env={**os.environ, **pool.environment, LAUNCHER: str(launcher)},
+        env={**os.environ, **pool.environment, LAUNCHER: str(launcher), SCRIPT_OF: str(launcher)},
         close_fds=False,  # What the user's shell opened for the script is the script's; ours close on exec.
         preexec_fn=prepare,
     )
