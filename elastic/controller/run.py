@@ -24,6 +24,7 @@ from elastic.controller.hosts import Host
 from elastic.controller.journal import Answer, Entry, Journal
 from elastic.controller.placement import Candidate, Placement, place
 from elastic.controller.programs import ProgramTable
+from elastic.controller.replay import Suspicion, Verification, find_culprit, tell_all
 from elastic.controller.snapshots import EMPTY, DataLossError, SnapshotError, Snapshots
 from elastic.controller.watch import Watch
 from elastic.controller.world import World, WorldLost
@@ -135,6 +136,9 @@ class Run:
         self._joined = asyncio.Event()
         self._moves: list[_Move] = []
         self._replayed = 0
+        self._suspicion = Suspicion()
+        self.verification = Verification()
+        """Of the last replay."""
         self._recovery: asyncio.Task[None] | None = None
 
     # Hosts
@@ -161,6 +165,7 @@ class Run:
 
     def _add(self, host: Host) -> None:
         self._hosts[host.id] = host
+        self._snapshots.host_holds(host.id, host.holds)
         self._watch.begin(host.id, host.incarnation, lambda reason: self._host_silent(host, reason))
         host.on_beat = lambda moved: self._heard(host, moved)
 
@@ -288,6 +293,8 @@ class Run:
             self._answer_came.set()
             return  # The next world will be asked.
         answer, entry.answer = entry.answer, None
+        if entry.command is Command.READ and error is None:
+            entry.seen = result
         self._answer_came.set()
         if answer is not None:
             answer(error, result, payload)
@@ -317,20 +324,27 @@ class Run:
     async def _recover(self, failure: HostLostError, kind: str = "lost", began: float | None = None) -> None:
         """Forms worlds until one has been told everything."""
         began = began or time.monotonic()
-        for _ in range(_MOST_ATTEMPTS):
+        attempts = 0
+        while attempts < _MOST_ATTEMPTS:
+            self._suspicion.world_lost(failure, self._journal)
             try:
                 phases = await self._next_world(began)
             except NoPlacementError as error:
-                self._give_up(HostLostError(failure.host, f"{failure.reason}; {error}"))
-                return
+                log.warning("%s", error)
+                self._joined.clear()
+                await self._joined.wait()
+                continue
             except DataLossError as error:
                 self._give_up(HostLostError(failure.host, f"{failure.reason}; {error.message}"))
                 return
             except (PoolError, WorldLost, SnapshotError) as error:
                 log.warning("generation %d failed: %s", self.generation, error)
+                failure = error.failure if isinstance(error, WorldLost) else failure
+                failure = error if isinstance(error, HostLostError) else failure
+                # Who kills hosts may go on for as long as there are any.
+                attempts += not isinstance(error, (WorldLost, HostLostError)) or failure.by_itself
                 for id in [id for id, host in self._hosts.items() if host.failure is not None]:
                     self.host_lost(id, "it cannot have executors any more")
-                failure = error if isinstance(error, HostLostError) else failure
                 continue
             plan = self.placement.reason if self.placement else ""
             self._recovered(Recovered(kind, failure.host, failure.reason, plan, phases, self._replayed))
@@ -347,16 +361,17 @@ class Run:
             loaded = time.monotonic()
             await self._snapshots.restore(world)
             restored = time.monotonic()
+            if self._suspicion.raised:
+                await find_culprit(self._journal, world)
+                self._suspicion.settle()
+                raise WorldLost(HostLostError("", "it was only to find which operation ends worlds"))
             if world.failure is not None:
                 raise world.failure
         except BaseException:
             self._end(world)
             raise
-        entries = list(self._journal.unsettled())
         self._use(world)
-        for entry in entries:
-            self._tell_world(world, entry)
-        self._replayed = len(entries)
+        self._replayed, self.verification = tell_all(self._journal, world, partial(self._tell_world, world))
         self.on_congestion()
         return {
             "world": formed - began,
@@ -500,7 +515,7 @@ class Run:
         while waiting:
             self._answer_came.clear()
             if world.failure is not None:
-                raise WorldLost(Code.UNAVAILABLE, str(world.failure))
+                raise WorldLost(world.failure)
             await self._answer_came.wait()
             waiting = [entry for entry in waiting if entry.answer is not None]
 
