@@ -123,7 +123,7 @@ def run_of(kv: KeyValue) -> RunRecord | None:
 class Registration:
     """A host's entry, kept for as long as the host lives.
 
-    If its lease is lost, or somebody took it for dead and removed its entry, it registers again: as another incarnation.
+    If its lease is lost, or somebody took it for dead and removed its entry, it registers again, as a new incarnation.
     """
 
     def __init__(self, etcd: Etcd, record: HostRecord, ttl: int, changed: Callable[[HostRecord], None]) -> None:
