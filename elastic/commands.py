@@ -7,6 +7,7 @@ lists that begin with the command's number; the layouts stand beside the numbers
     request   a number that the executor's answer carries; 0 where no answer is wanted
     array     the controller's number of an array; every world uses the same
     device    a virtual device's number
+    part      [[start, stop]] for each dimension; `parts` has one for each shard that the command makes
 
 An answer is [request, code, result or text] and a payload; code 0 is success (`status.Code`).
 """
@@ -25,14 +26,16 @@ class Command(IntEnum):
     """[_, request, world]: become a member of a world (see `executor.world.WorldSpec`); the answer describes
     devices."""
     PUT = 3
-    """[_, request, array, dtype, shape, strides or None, devices, memory kind or None, path or None] + bytes: one shard
-    for each of the devices, from the payload or a file that this host can read. Shape is the shard's."""
+    """[_, array, dtype, shape, strides or None, devices, parts or None, memory kind or None, path or None] +
+    bytes: one shard for each of the devices, from the payload or a file that this host can read. Shape is that of the
+    bytes; the shards are the parts of them, or all of them."""
     EXECUTE = 4
     """[_, program, [array], [result array], [input not to donate], status array or 0]: run a program."""
     ALIAS = 5
     """[_, array, [[source array, device]]]: a new array made of shards that exist."""
     COPY = 6
-    """[_, array, source array, [[from device, to device]], memory kind or None]: copies, between hosts where needed."""
+    """[_, array, source array, [[from device, to device]], parts or None, memory kind or None]: copies, between hosts
+    where needed, of whole shards or of a part of each."""
     FREE = 7
     """[_, [array]]: forget arrays."""
     READ = 8
@@ -51,5 +54,11 @@ class Command(IntEnum):
     """[_, request, program]: its optimized HLO as text."""
     COST = 14
     """[_, request, program]: XLA's cost analysis as a map."""
+    SNAPSHOT = 16
+    """[_, request, snapshot]: save all arrays as they are now to the host's memory; the answer has a record of each
+    shard (see `executor.snapshots`) and how many seconds the saving took."""
+    RESTORE = 17
+    """[_, request, snapshot, records]: take the shards of these records from the host's memory; the answer has the
+    digests of those that are not there or not whole."""
     PING = 15
     """[_, request]: answer at once; shows that the executor lives."""

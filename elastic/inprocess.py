@@ -131,6 +131,11 @@ class _OwnPool:
 
 
 def _report(event: PoolEvent) -> None:
+    from elastic.local_pool import HostRecovered
+
+    if isinstance(event, HostRecovered):
+        print(f"elastic: {event}", file=sys.stderr)
+        return
     print(f"elastic: error: {event}; this pool is gone: restart the process (the notebook's kernel)", file=sys.stderr)
 
 

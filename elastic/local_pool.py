@@ -12,6 +12,7 @@ import selectors
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,14 +28,31 @@ from elastic.run_directory import RunDirectory
 # How long children may take to leave by themselves before they are killed. Together with the kill well under the
 # 2 seconds after which nothing of a run may be left.
 _LEAVE_S = 0.45
-# Two see a host die: the controller, whose view the client gets as well, and the launcher, which knows how an agent
-# ended. The first waits this long for the other, so that one line says it all.
-_CONTROLLER_SPEAKS_S = 1.0
+# Two see a host die: the controller, which says what becomes of the run, and the launcher, which knows how an agent
+# ended. The controller's word waits this long for the other, so that one line says it all.
 _AGENT_ENDS_S = 0.1
 
 
 class StartInterrupted(Exception):
     """`LocalPool.start` was told to give up; everything it had started is gone."""
+
+
+@dataclass(frozen=True)
+class HostRecovered:
+    """A host or its executor died, and the run went on without the client's noticing.
+
+    Attributes:
+        plan: what was done, in words.
+        seconds: from when it was noticed until the run went on.
+    """
+
+    host: str
+    reason: str
+    plan: str
+    seconds: float
+
+    def __str__(self) -> str:
+        return f"{HostLostError(self.host, self.reason)}; the run went on after {self.seconds:.2f} s: {self.plan}"
 
 
 @dataclass(frozen=True)
@@ -58,14 +76,15 @@ class ControllerDied:
         return f"the controller {self.reason}"
 
 
-PoolEvent = HostLost | ControllerDied
+PoolEvent = HostRecovered | HostLost | ControllerDied
 
 
 @dataclass(frozen=True)
-class _Suspect:
-    """A host that one of the two witnesses says is lost; the controller's reason, and when to wait no longer."""
+class _Told:
+    """What the controller told of a lost host, and when to wait no longer for how its agent ended."""
 
-    reason: str
+    host: str
+    message: dict[str, Any]
     report_at: float
 
 
@@ -107,7 +126,7 @@ class LocalPool:
         self._agents: dict[str, ChildProcess] = {}
         self._controller: ChildProcess | None = None
         self._ended: dict[ChildProcess, str] = {}
-        self._suspects: dict[str, _Suspect] = {}
+        self._told: deque[_Told] = deque()
         self._kill_at: float | None = None
         self._over = False
         self._watcher: _Watcher | None = None
@@ -229,13 +248,13 @@ class LocalPool:
 
     def deadline(self) -> float | None:
         """When to call `poll` even if nothing is readable, on time.monotonic()'s clock; None for never."""
-        times = [suspect.report_at for suspect in self._suspects.values()]
+        times = [told.report_at for told in self._told]
         if self._kill_at is not None:
             times.append(self._kill_at)
         return min(times, default=None)
 
     def poll(self, *, closing: bool = False) -> PoolEvent | None:
-        """What happened to the pool, or None; does not wait. The first loss ends the run: there is one event at most.
+        """What happened to the pool, or None; does not wait. After an event that ends the run there are no more.
 
         Args:
             closing: this is the last call, so a loss that might still be explained better is told now.
@@ -244,15 +263,11 @@ class LocalPool:
         now = time.monotonic()
         if not self._over:
             for child, message in messages:
-                lost = message.get("lost")
-                if child is self._controller and isinstance(lost, dict):
-                    reason = str(lost.get("reason", "no reason was given"))
-                    self._suspects[str(lost.get("host", "?"))] = _Suspect(reason, now + _AGENT_ENDS_S)
-            for host, agent in self._agents.items():
-                if agent in self._ended:
-                    self._suspects.setdefault(host, _Suspect("", now + _CONTROLLER_SPEAKS_S))
-        event = self._first_loss(now, closing)
-        if event is not None:
+                what = message.get("recovered") or message.get("lost")
+                if child is self._controller and isinstance(what, dict):
+                    self._told.append(_Told(str(what.get("host", "?")), message, now + _AGENT_ENDS_S))
+        event = self._next_event(now, closing)
+        if event is not None and not isinstance(event, HostRecovered):
             self._end_run()
         if self._kill_at is not None and self._kill_at <= now:
             self._kill_at = None
@@ -330,17 +345,24 @@ class LocalPool:
                 self._ended[child] = child.exit_words()
         return messages
 
-    def _first_loss(self, now: float, closing: bool) -> PoolEvent | None:
+    def _next_event(self, now: float, closing: bool) -> PoolEvent | None:
         if self._over or self._controller is None:
             return None
-        for host, suspect in self._suspects.items():
-            agent = self._agents.get(host)
+        if self._told:
+            told = self._told[0]
+            agent = self._agents.get(told.host)
             ended = agent is not None and agent in self._ended
-            if agent is not None and ended and (suspect.reason or suspect.report_at <= now or closing):
-                return HostLost(host, f"its agent (pid {agent.pid}) {self._ended[agent]}{agent.last_words()}")
-            if not ended and (suspect.report_at <= now or closing):
-                return HostLost(host, suspect.reason)
-        if self._controller in self._ended and not self._suspects:
+            if not (ended or told.report_at <= now or closing):
+                return None
+            self._told.popleft()
+            what = told.message.get("recovered") or told.message["lost"]
+            reason = str(what.get("reason", "no reason was given"))
+            if agent is not None and ended:
+                reason = f"its agent (pid {agent.pid}) {self._ended[agent]}{agent.last_words()}"
+            if "recovered" in told.message:
+                return HostRecovered(told.host, reason, str(what.get("plan")), float(what.get("total", 0)))
+            return HostLost(told.host, reason)
+        if self._controller in self._ended:
             words = self._ended[self._controller] + self._controller.last_words()
             return ControllerDied(f"(pid {self._controller.pid}) {words}")
         return None
@@ -348,7 +370,7 @@ class LocalPool:
     def _end_run(self) -> None:
         """Sends the agents home; the controller stays until `stop`, so that the client can read what happened."""
         self._over = True
-        self._suspects.clear()
+        self._told.clear()
         if self._agents_lifeline is not None:
             self._agents_lifeline.cut()
         self._kill_at = time.monotonic() + _LEAVE_S

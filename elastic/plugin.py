@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from elastic import callbacks, cross_backend, numpy_views, platform_names
+from elastic import callbacks, cross_backend, numpy_uploads, platform_names
 from elastic import client_environment as variables
 from elastic.errors import PoolError
 from elastic.upload_limit import UploadLimit, limit_of
@@ -46,7 +46,7 @@ def initialize() -> None:
     backend.register_backend_factory("elastic", make_client, priority=_PRIORITY, fail_quietly=False)
     callbacks.install(_connect_callbacks)
     cross_backend.install()
-    numpy_views.install(lambda: UploadLimit(limit_of(os.environ.get(variables.UPLOAD_DIRECTORY))))
+    numpy_uploads.install(lambda: UploadLimit(limit_of(os.environ.get(variables.UPLOAD_DIRECTORY))))
     _prepare_environment(os.environ.get(variables.CONTROLLER, ""))
 
 

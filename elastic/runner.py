@@ -27,7 +27,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from elastic.client_environment import LAUNCHER, SCRIPT_OF
-from elastic.local_pool import LocalPool, PoolEvent, StartInterrupted
+from elastic.local_pool import HostRecovered, LocalPool, PoolEvent, StartInterrupted
 from elastic.signals import SignalReader, die_with_parent
 
 _TERMINAL_SENDS_TO_GROUP = (signal.SIGINT, signal.SIGQUIT)
@@ -44,6 +44,8 @@ class Reporter(Protocol):
 
     def still_running(self) -> None:
         """A second after Ctrl-C the script has not ended: it saves something, or waits for a long operation."""
+
+    def recovered(self, text: str) -> None: ...
 
     def lost(self, text: str) -> None: ...
 
@@ -124,5 +126,7 @@ def _wait(script: subprocess.Popen[bytes], pool: LocalPool, signals: SignalReade
 
 
 def _report(event: PoolEvent | None, reporter: Reporter) -> None:
-    if event is not None:
+    if isinstance(event, HostRecovered):
+        reporter.recovered(str(event))
+    elif event is not None:
         reporter.lost(f"{event}; the run cannot go on, and the script's next JAX operation fails")

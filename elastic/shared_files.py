@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import os
 
 
 def write_file(path: str, data: memoryview) -> None:
-    """Writes a new file that only its owner can read."""
+    """Writes a new file that only its owner can read; one that a killed writer left there is replaced."""
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         written = 0

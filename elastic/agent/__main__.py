@@ -33,6 +33,7 @@ def main() -> int:
             listen=arguments.listen,
             secret=read_secret(run_dir / "secret"),
             log=run_dir / "logs" / f"{arguments.id}-executors.log",
+            memory=run_dir / "memory" / arguments.id,
         )
         asyncio.run(serve(settings, sys.stdin.fileno(), ready))
     except (OSError, ValueError) as error:

@@ -1,8 +1,9 @@
 """One host's agent: keeps a standby executor warm and serves the controller that uses this host.
 
-The connection to a controller carries events to it - {"standby": pid, "address"}, {"exited": pid, "reason", "log"} -
-and orders from it - {"use": pid}, {"kill": pid}. When it ends, the executors it used are killed: nobody is left who
-could tell them anything.
+The connection to a controller carries events to it - {"standby": pid, "address"}, {"exited": pid, "reason", "log"},
+{"done": order, "problem"}, {"beat": executors that moved} - and orders from it - {"use": pid}, {"kill": pid}, and on
+the host's memory {"send": digests, "to": address, "order"}, {"keep": digests, "order"}. When it ends, the executors it
+used are killed: nobody is left who could tell them anything.
 """
 
 from __future__ import annotations
@@ -10,13 +11,20 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import shutil
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from elastic import wire
+from elastic import host_memory, wire
+from elastic.agent.beats import BEAT_S, Beats
+from elastic.agent.copies import ROLE, Receiver, send
 from elastic.agent.template import Template
+
+_SENDERS = 4
+"""Hosts that it sends copies to at once."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +39,8 @@ class HostSettings:
     secret: bytes = field(repr=False)
     log: Path
     """Where its executors' output goes."""
+    memory: Path
+    """A directory of shared memory for snapshots; it is made, and emptied if it is there."""
 
 
 class Agent:
@@ -43,6 +53,8 @@ class Agent:
         self._used: set[int] = set()
         self._controller: wire.Link | None = None
         self._broken: str | None = None
+        self._beats = Beats()
+        self._workers = ThreadPoolExecutor(_SENDERS, thread_name_prefix="memory")
 
     async def start(self) -> str:
         """Listens and starts the first standby; returns the address. Raises `OSError` if it cannot listen."""
@@ -50,19 +62,36 @@ class Agent:
             lambda: wire.Greeting(self._settings.secret, self._serve), self._host, self._port, reuse_port=False
         )
         self._port = self._server.sockets[0].getsockname()[1]
+        memory = self._settings.memory
+        shutil.rmtree(memory, ignore_errors=True)
+        memory.mkdir(mode=0o700, parents=True)
+        self._receiver = Receiver(memory)
         environment = executor_environment(dict(os.environ))
+        environment[host_memory.DIRECTORY] = str(memory)
         self._template = Template(
-            self._host, self._settings.log, environment, on_standby=self._stands_by, on_exit=self._exited
+            self._host,
+            self._settings.log,
+            environment,
+            on_standby=self._stands_by,
+            on_exit=self._exited,
+            on_beat=self._beats.update,
         )
+        self._heart = asyncio.get_running_loop().create_task(self._beat())
         return f"{self._host}:{self._port}"
 
     def close(self) -> None:
         """Ends everything on this host."""
+        self._heart.cancel()
         self._server.close()
         self._template.close()
+        self._receiver.close()
+        self._workers.shutdown(wait=False, cancel_futures=True)
+        shutil.rmtree(self._settings.memory, ignore_errors=True)
 
     def _serve(self, hello: dict[str, Any], link: wire.Link) -> None:
-        if hello.get("role") != "controller":
+        if hello.get("role") == ROLE:
+            self._receiver.serve(link)
+        elif hello.get("role") != "controller":
             link.close()
         elif self._controller is not None:
             link.send(wire.frame({"refused": f"host {self._settings.id} is in use by another controller"}))
@@ -82,6 +111,22 @@ class Agent:
                 self._template.fork()
         elif "kill" in order:
             self._template.kill(order["kill"])
+        elif "send" in order:
+            memory, secret = self._settings.memory, self._settings.secret
+            self._work(order, lambda: send(memory, order["send"], order["to"], secret))
+        elif "keep" in order:
+            self._work(order, lambda: host_memory.keep_only(self._settings.memory, set(order["keep"])))
+
+    def _work(self, order: dict[str, Any], work: Callable[[], str | None]) -> None:
+        """Carries out an order in a thread and tells the controller how it went."""
+        loop = asyncio.get_running_loop()
+
+        def done(outcome: Future[str | None]) -> None:
+            error = outcome.exception() if not outcome.cancelled() else None
+            problem = str(error) if error else outcome.result()
+            loop.call_soon_threadsafe(self._tell, {"done": order["order"], "problem": problem})
+
+        self._workers.submit(work).add_done_callback(done)
 
     def _controller_left(self) -> None:
         self._controller = None
@@ -98,7 +143,15 @@ class Agent:
         elif self._standbys.pop(pid, None) is not None:
             self._template.fork()
         self._used.discard(pid)
-        self._tell({"exited": pid, "reason": reason, "log": self._template.log_tail()})
+        # Who is killed from outside has no last words; what stands in the log is another's.
+        words = "" if "SIGKILL" in reason else self._template.log_tail()
+        self._tell({"exited": pid, "reason": reason, "log": words})
+
+    async def _beat(self) -> None:
+        """Tells the controller ten times a second that this host moves, and which of its executors do."""
+        while True:
+            await asyncio.sleep(BEAT_S)
+            self._tell({"beat": self._beats.moved(self._used)})
 
     def _tell(self, event: dict[str, Any]) -> None:
         if self._controller is not None:

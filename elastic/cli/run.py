@@ -129,6 +129,10 @@ class _Console:
         if not self._quiet:
             console.note("the script is still running; Ctrl-C again kills it")
 
+    def recovered(self, text: str) -> None:
+        if not self._quiet:
+            console.note(text)
+
     def lost(self, text: str) -> None:
         console.error(text if self._keeps_logs else f"{text} (--log-dir DIR keeps the logs of its processes)")
 

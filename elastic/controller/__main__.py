@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import dataclasses
 import itertools
 import json
 import os
@@ -14,13 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from elastic import wire
-from elastic.controller.callbacks import CallbackSwitch
 from elastic.controller.hosts import Host
-from elastic.controller.placement import spread
-from elastic.controller.programs import Compiler
+from elastic.controller.run import Recovered, Run
 from elastic.controller.service import ProxyService, Sessions
 from elastic.controller.session import Session
-from elastic.controller.world import World
 from elastic.errors import HostLostError, PoolError, UsageError
 from elastic.front import GrpcServer
 from elastic.handshake import MAGIC
@@ -49,30 +47,27 @@ async def _serve(arguments: argparse.Namespace) -> None:
     run_dir: Path = arguments.run_dir
     secret_text = (run_dir / "secret").read_text(encoding="ascii").strip()
     secret = bytes.fromhex(secret_text)
-    world: World | None = None
 
-    def host_lost(id: str, reason: str) -> None:
-        if world is not None and id in world.placement.hosts:
-            world.lost(id, reason)
-
-    def world_failed(failure: HostLostError) -> None:
+    def failed(failure: HostLostError) -> None:
         if not ended.done():
             _tell({"lost": {"host": failure.host, "reason": failure.reason}})
 
+    def recovered(what: Recovered) -> None:
+        _tell({"recovered": {**dataclasses.asdict(what), "total": what.total}})
+
     ended = _lifeline(sys.stdin.fileno())
     async with contextlib.AsyncExitStack() as stack:
-        hosts: dict[str, Host] = {}
+        run = Run(arguments.virtual_devices, secret, recovered=recovered, failed=failed)
+        hosts = []
         for text in arguments.host:
             id, _, address = text.partition("=")
-            hosts[id] = await Host.connect(id, address, secret, host_lost)
-            stack.callback(hosts[id].close)
-        placement = spread(1, list(hosts), arguments.virtual_devices)
-        callbacks = CallbackSwitch()
-        world = await World.form(placement, hosts, secret, callbacks, world_failed)
-        stack.callback(world.close)
-        compiler, numbers = Compiler(), itertools.count(1)
-        sessions = Sessions(lambda id: Session(id, world, compiler, numbers, run_dir / "uploads"))
-        others = {MAGIC: lambda: wire.Greeting(secret, callbacks.serve_client)}
+            hosts.append(await Host.connect(id, address, secret, run.host_lost))
+            stack.callback(hosts[-1].close)
+        stack.callback(run.close)
+        await run.start(hosts)
+        numbers = itertools.count(1)
+        sessions = Sessions(lambda id: Session(id, run, numbers, run_dir / "uploads"))
+        others = {MAGIC: lambda: wire.Greeting(secret, run.callbacks.serve_client)}
         # Who can open the socket file has the rights of its directory's owner; a port is open to every user.
         servers = [await GrpcServer.start(ProxyService(sessions, None), path=run_dir / "client.sock", others=others)]
         stack.push_async_callback(servers[0].close)
@@ -82,9 +77,9 @@ async def _serve(arguments: argparse.Namespace) -> None:
 
         def hold_back() -> None:
             for server in servers:
-                server.pause_reading() if world.congested else server.resume_reading()
+                server.pause_reading() if run.congested else server.resume_reading()
 
-        world.on_congestion = hold_back
+        run.on_congestion = hold_back
         _tell({"ready": {"address": f"grpc://unix:{run_dir / 'client.sock'}", "listen": [s.target for s in servers]}})
         await ended
 

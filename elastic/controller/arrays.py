@@ -10,6 +10,9 @@ from elastic.controller.shardings import Shape, Sharding
 from elastic.dtypes import NUMPY_OF_KIND
 from elastic.status import Code, StatusError
 
+NOWHERE = 0
+"""The number of an array that no host has."""
+
 
 class Lifetime:
     """Whether buffers were deleted or donated; shared by all arrays that stand on them.
@@ -47,7 +50,7 @@ class Array:
     """One array of the client.
 
     Attributes:
-        number: names it towards the hosts; never used twice in a run.
+        number: names it towards the hosts; never used twice in a run. `NOWHERE` if they need not know of it.
         kind: element type, a number of DTypeProto.Kind.
         shape: of the whole array.
         error: what went wrong instead; such an array exists on no host.

@@ -1,17 +1,54 @@
-"""The way of host callbacks between executors and the client.
+"""The way of host callbacks between executors and the client, and the account of them: each runs exactly once.
 
 A call comes from an executor under its own number, goes to the client under one of ours, and its answer goes back. Call
 0 tells the client which functions nothing calls any more.
+
+What was called since the last snapshot is kept with its result. A world that is told the journal again makes the same
+calls again; these are answered from the account, by function and arguments, in the order in which they were first made.
 """
 
 from __future__ import annotations
 
 import itertools
+from collections import deque
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import msgpack
+
 from elastic import wire
+from elastic.host_memory import digest_of
 from elastic.status import Code
+
+_Key = tuple[int, bytes]
+"""(function, digest of what it was called with)."""
+
+
+@dataclass(slots=True, eq=False)
+class _Call:
+    """One call of a function of the client.
+
+    Attributes:
+        snapshot: the last snapshot before it, of the world that made it last.
+        result: (message without the call's number, payload), once the client has answered.
+        caller: who waits for it: an executor's link and its number of the call.
+        made: whether the world that there is has made it.
+    """
+
+    key: _Key
+    snapshot: int
+    caller: tuple[wire.Link, int] | None
+    result: tuple[list[Any], wire.Bytes] | None = None
+    made: bool = True
+
+    def answer(self) -> None:
+        """Answers who waits, if the result is there."""
+        if self.caller is not None and self.result is not None:
+            link, number = self.caller
+            message, payload = self.result
+            link.send(wire.frame([number, *message], payload))
+            self.caller = None
 
 
 class CallbackSwitch:
@@ -19,8 +56,12 @@ class CallbackSwitch:
 
     def __init__(self) -> None:
         self._client: wire.Link | None = None
-        self._calls = itertools.count(1)
-        self._waiting: dict[int, tuple[wire.Link, int]] = {}
+        self._numbers = itertools.count(1)
+        self._running: dict[int, _Call] = {}
+        self._calls: list[_Call] = []
+        """All since the last snapshot, in the order in which they were first made."""
+        self._to_repeat: dict[_Key, deque[_Call]] = {}
+        """Those that the world that there is has still to make."""
 
     def serve_client(self, hello: dict[str, Any], link: wire.Link) -> None:
         """Takes a client's connection; it replaces the last one's."""
@@ -32,14 +73,38 @@ class CallbackSwitch:
         link.redirect(self._answered, lambda _: self._client_left(link))
 
     def called(self, executor: wire.Link, message: list[Any], payload: wire.Bytes) -> None:
-        """An executor calls: [call, number, description, which may be written or None] + arguments."""
-        call, number, description, writeable = message
-        if self._client is None:
-            executor.send(wire.frame([call, int(Code.UNAVAILABLE), _NO_CLIENT]))
+        """An executor calls: [call, number, description, which may be written or None, snapshot] + arguments."""
+        number, function, description, writeable, snapshot = message
+        key = (function, digest_of(msgpack.packb(description) + bytes(payload)))
+        repeated = self._to_repeat.get(key)
+        if repeated:
+            call = repeated.popleft()
+            call.caller, call.snapshot, call.made = (executor, number), snapshot, True
+            call.answer()
             return
-        ours = next(self._calls)
-        self._waiting[ours] = (executor, call)
-        self._client.send(wire.frame([ours, number, description, writeable], payload))
+        if self._client is None:
+            executor.send(wire.frame([number, int(Code.UNAVAILABLE), _NO_CLIENT]))
+            return
+        call = _Call(key, snapshot, (executor, number))
+        self._calls.append(call)
+        ours = next(self._numbers)
+        self._running[ours] = call
+        self._client.send(wire.frame([ours, function, description, writeable], payload))
+
+    def repeat(self) -> None:
+        """The world that made the calls is gone; the next one will make them again."""
+        self._to_repeat = {}
+        for call in self._calls:
+            call.caller, call.made = None, False
+            self._to_repeat.setdefault(call.key, deque()).append(call)
+
+    def committed(self, snapshot: int) -> None:
+        """Calls before this snapshot will not be made again."""
+        self._calls = [call for call in self._calls if not call.made or call.snapshot >= snapshot]
+
+    def clear(self) -> None:
+        """No call will be made again."""
+        self._calls, self._to_repeat = [], {}
 
     def forget(self, functions: Sequence[int]) -> None:
         """Tells the client that nothing calls these functions any more."""
@@ -47,11 +112,11 @@ class CallbackSwitch:
             self._client.send(wire.frame([0, 0, list(functions), None]))
 
     def _answered(self, message: list[Any], payload: wire.Bytes) -> None:
-        ours, code, result = message
-        waiting = self._waiting.pop(ours, None)
-        if waiting is not None:
-            executor, call = waiting
-            executor.send(wire.frame([call, code, result], payload))
+        ours, *result = message
+        call = self._running.pop(ours, None)
+        if call is not None:
+            call.result = (result, payload)
+            call.answer()
 
     def _client_left(self, link: wire.Link) -> None:
         if self._client is link:
@@ -59,9 +124,10 @@ class CallbackSwitch:
 
     def _drop_client(self) -> None:
         self._client = None
-        waiting, self._waiting = self._waiting, {}
-        for executor, call in waiting.values():
-            executor.send(wire.frame([call, int(Code.UNAVAILABLE), _NO_CLIENT]))
+        running, self._running = self._running, {}
+        for call in running.values():
+            call.result = ([int(Code.UNAVAILABLE), _NO_CLIENT], b"")
+            call.answer()
 
 
 _NO_CLIENT = "the client that holds this callback is gone"

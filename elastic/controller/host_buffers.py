@@ -24,6 +24,7 @@ class Buffer:
 
     data: Bytes = b""
     path: str | None = None
+    file_bytes: int = 0
 
     def read(self) -> Bytes:
         """The bytes, wherever they are."""
@@ -63,7 +64,7 @@ class HostBuffers:
             left.rename(taken)
         except OSError as error:
             raise StatusError(Code.NOT_FOUND, f"the upload {left} cannot be taken: {error}") from None
-        self._buffers[handle] = Buffer(path=str(taken))
+        self._buffers[handle] = Buffer(path=str(taken), file_bytes=size)
         self.on_arrival()
 
     def download_path(self, handle: int) -> str:

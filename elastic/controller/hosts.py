@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from elastic import wire
 from elastic.errors import PoolError
 from elastic.handshake import HandshakeError
+
+_incarnations = itertools.count(1)
+
+
+class CopyError(Exception):
+    """A host could not send or remove copies of snapshots."""
 
 
 class Host:
@@ -17,11 +24,24 @@ class Host:
     def __init__(self, id: str, address: str, lost: Callable[[str, str], None]) -> None:
         self.id = id
         self.address = address
+        self.devices = 0
+        """Physical devices that it contributes."""
+        self.incarnation = next(_incarnations)
+        """Tells it from those that had its id before."""
+        self.pid = 0
+        """Of its agent."""
+        self.on_beat: Callable[[list[int]], None] = lambda _: None
+        """Called when the agent shows that it moves, with the executors that do."""
         self._lost = lost
         self._standbys: dict[int, str] = {}
         self._exits: dict[int, asyncio.Future[str]] = {}
         self._changed = asyncio.Event()
-        self._failure: str | None = None
+        self._numbers = itertools.count(1)
+        self._orders: dict[int, asyncio.Future[str | None]] = {}
+        self.draining = False
+        """Whether it is about to go, and gets nothing any more."""
+        self.failure: str | None = None
+        """Why it cannot have executors any more."""
         self._link: wire.Link
 
     @classmethod
@@ -35,6 +55,10 @@ class Host:
             host._link = await wire.open_link(address, secret, {"role": "controller"}, host._hear, host._gone)
         except (OSError, EOFError, HandshakeError, ValueError) as error:
             raise PoolError(f"the agent of host {id} at {address} cannot be reached: {error}") from error
+        while not host.devices:
+            if host.failure:
+                raise PoolError(f"host {id}: {host.failure}")
+            await host._change()
         return host
 
     async def take_standby(self) -> tuple[int, str]:
@@ -43,15 +67,18 @@ class Host:
         Raises `PoolError` if this host cannot have one any more.
         """
         while not self._standbys:
-            if self._failure:
-                raise PoolError(f"host {self.id}: {self._failure}")
-            self._changed.clear()
-            await self._changed.wait()
+            if self.failure:
+                raise PoolError(f"host {self.id}: {self.failure}")
+            await self._change()
         pid = next(iter(self._standbys))
         address = self._standbys.pop(pid)
         self._exits[pid] = asyncio.get_running_loop().create_future()
         self._link.send(wire.frame({"use": pid}))
         return pid, address
+
+    async def _change(self) -> None:
+        self._changed.clear()
+        await self._changed.wait()
 
     def exit_of(self, pid: int) -> asyncio.Future[str]:
         """The reason why an executor that was taken ended, once it has ended."""
@@ -65,26 +92,59 @@ class Host:
         """Has an executor killed."""
         self._link.send(wire.frame({"kill": pid}))
 
+    async def send_copies(self, digests: Sequence[bytes], to: Host) -> None:
+        """Has it send copies from its memory to another host's. Raises `CopyError` if that did not succeed."""
+        await self._order({"send": list(digests), "to": to.address})
+
+    async def keep_copies(self, digests: Collection[bytes]) -> None:
+        """Has it remove all but these from its memory. Raises `CopyError` if that did not succeed."""
+        await self._order({"keep": list(digests)})
+
+    async def _order(self, order: dict[str, Any]) -> None:
+        number = next(self._numbers)
+        done: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+        self._orders[number] = done
+        if self.failure is None:
+            self._link.send(wire.frame({**order, "order": number}))
+        else:
+            done.set_result(self.failure)
+        problem = await done
+        if problem:
+            raise CopyError(f"host {self.id}: {problem}")
+
     def close(self) -> None:
         self._link.close()
 
     def _hear(self, event: dict[str, Any], _: wire.Bytes) -> None:
-        if "standby" in event:
+        if "host" in event:
+            self.devices, self.pid = event["devices"], event["pid"]
+        elif "beat" in event:
+            self.on_beat(event["beat"])
+            return
+        elif "standby" in event:
             self._standbys[event["standby"]] = event["address"]
         elif "exited" in event:
             self._standbys.pop(event["exited"], None)
             reason = event["reason"] + (f"; its last words:\n{event['log']}" if event["log"] else "")
             if event["exited"] == 0:
-                self._failure = reason
+                self.failure = reason
             future = self._exits.get(event["exited"])
             if future is not None and not future.done():
                 future.set_result(reason)
+        elif "done" in event:
+            done = self._orders.pop(event["done"], None)
+            if done is not None and not done.done():
+                done.set_result(event["problem"])
         elif "refused" in event:
-            self._failure = event["refused"]
+            self.failure = event["refused"]
         self._changed.set()
 
     def _gone(self, reason: str) -> None:
-        self._failure = f"its agent is gone: {reason}"
+        self.failure = f"its agent is gone: {reason}"
         self._standbys.clear()
+        orders, self._orders = self._orders, {}
+        for done in orders.values():
+            if not done.done():
+                done.set_result(self.failure)
         self._changed.set()
-        self._lost(self.id, self._failure)
+        self._lost(self.id, self.failure)

@@ -1,13 +1,15 @@
 """The program table: what the client compiled, described as plain data, and its compilation on the hosts.
 
 Compile once: the first host of a program's devices compiles, the others load its serialized executable. The executable
-is kept by content, so that the same program is never compiled twice in a run, whatever devices it is for.
+is kept by content, so that the same program is never compiled twice in a run, whatever devices it is for and however
+often a new world needs it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -102,23 +104,27 @@ def _take_callbacks(options: pb.CompileOptionsProto) -> tuple[int, ...]:
     return tuple(int(number) for number in numbers.split(","))
 
 
-class Compiler:
-    """Compiles and loads programs on the hosts of a world, each content once."""
+class ProgramTable:
+    """The programs of a run by number, and what was compiled, by content."""
 
     def __init__(self) -> None:
         self._compiled: dict[bytes, asyncio.Future[tuple[dict[str, Any], bytes]]] = {}
+        self._sources: dict[int, Source] = {}
 
     async def load(self, world: World, number: int, source: Source) -> Program:
-        """Makes a program ready on every host that owns one of its devices. Raises `StatusError`."""
+        """Makes a program ready on every host that owns one of its devices.
+
+        Raises `StatusError` if it cannot be compiled, `WorldLost` if it should be tried again with the next world.
+        """
         content = source.content
         compiled = self._compiled.get(content)
         hosts = world.one_per_host(source.devices)
-        arguments = [number, source.options, list(source.devices), source.replicas, list(source.callbacks)]
         if compiled is None:
             compiled = self._compiled[content] = asyncio.get_running_loop().create_future()
             try:
                 # The portable form is what makes another host, or another world, able to load what this one compiled.
-                answer = await world.call((hosts[0],), Command.COMPILE, [*arguments, True], source.portable)
+                arguments = [*_arguments(number, source), True]
+                answer = await world.call((hosts[0],), Command.COMPILE, arguments, source.portable)
                 compiled.set_result((answer[0], bytes(answer[1])))
             except BaseException as error:
                 del self._compiled[content]
@@ -127,13 +133,39 @@ class Compiler:
                 raise
             hosts = hosts[1:]
         about, blob = await asyncio.shield(compiled)
-        if blob:
-            loads = [world.call((device,), Command.LOAD, arguments, blob) for device in hosts]
-        else:  # It cannot be serialized; the compiler gives every host the same.
-            compilation = [*arguments, False]
-            loads = [world.call((device,), Command.COMPILE, compilation, source.portable) for device in hosts]
-        await asyncio.gather(*loads)
+        await _load(world, hosts, number, source, blob)
+        self._sources[number] = source
         return Program(number, source, about, _results(source, about), frozenset(about["donated"]))
+
+    async def load_all(self, world: World) -> None:
+        """Makes all programs ready on the hosts of another world. Raises as `load` does."""
+        loads = []
+        for number, source in self._sources.items():
+            _, blob = self._compiled[source.content].result()
+            loads.append(_load(world, world.one_per_host(source.devices), number, source, blob))
+        await asyncio.gather(*loads)
+
+    def forget(self, numbers: Iterable[int]) -> None:
+        """Another world will not need these."""
+        for number in numbers:
+            self._sources.pop(number, None)
+
+    def clear(self) -> None:
+        """Another world will need none of those that were loaded until now."""
+        self._sources.clear()
+
+
+async def _load(world: World, hosts: Sequence[int], number: int, source: Source, blob: bytes) -> None:
+    if blob:
+        loads = [world.call((device,), Command.LOAD, _arguments(number, source), blob) for device in hosts]
+    else:  # It cannot be serialized; the compiler gives every host the same.
+        arguments = [*_arguments(number, source), False]
+        loads = [world.call((device,), Command.COMPILE, arguments, source.portable) for device in hosts]
+    await asyncio.gather(*loads)
+
+
+def _arguments(number: int, source: Source) -> list[Any]:
+    return [number, source.options, list(source.devices), source.replicas, list(source.callbacks)]
 
 
 def _results(source: Source, about: dict[str, Any]) -> tuple[Result, ...]:

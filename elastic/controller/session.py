@@ -8,14 +8,18 @@ import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from elastic.commands import Command
-from elastic.controller.arrays import Array, ArrayTable, Lifetime
+from elastic.controller.arrays import NOWHERE, Array, ArrayTable, Lifetime
 from elastic.controller.host_buffers import HostBuffers
-from elastic.controller.programs import Compiler, Program
+from elastic.controller.programs import Program
+from elastic.controller.run import Run
 from elastic.controller.shardings import Shape, Sharding
-from elastic.controller.world import World
 from elastic.status import Code, StatusError
+
+if TYPE_CHECKING:
+    from elastic.controller.requests.uploads import Upload
 
 SERVER_HANDLES = 1 << 60
 """Handles that the server chooses begin here, far above the client's."""
@@ -32,15 +36,16 @@ class Status:
 class Session:
     """What one client has. Handles are the client's names, numbers those that the hosts know."""
 
-    def __init__(self, id: int, world: World, compiler: Compiler, numbers: itertools.count[int], uploads: Path) -> None:
+    def __init__(self, id: int, run: Run, numbers: itertools.count[int], uploads: Path) -> None:
         """`numbers` gives numbers that are never used twice in a run; `uploads` is the shared directory of uploads."""
         self.id = id
-        self.world = world
-        self.compiler = compiler
+        self.run = run
         self.arrays = ArrayTable()
         self.programs: dict[int, Program] = {}
         self.statuses: dict[int, Status | StatusError] = {}
         self.buffers = HostBuffers(uploads, id)
+        self.held: dict[int, tuple[Array, Upload]] = {}
+        """Uploads that the hosts have not been sent yet, by the handle of their array (see `requests.uploads`)."""
         self.closed = False
         self._numbers = numbers
         self._handles = itertools.count(SERVER_HANDLES)
@@ -55,7 +60,7 @@ class Session:
         self, handle: int, kind: int, shape: Shape, sharding: Sharding, lifetimes: tuple[Lifetime, ...] | None = None
     ) -> Array:
         """A new array under a handle; `lifetimes` are those of the arrays whose buffers it stands on."""
-        count = len(self.world.devices)
+        count = len(self.run.devices)
         if not all(0 <= device < count for device in sharding.devices):
             raise StatusError(
                 Code.INVALID_ARGUMENT,
@@ -76,6 +81,9 @@ class Session:
         """Makes handles hold an error; what a request made under them before it failed is given back."""
         for handle in handles:
             made = self.arrays.remove(handle)
+            held = self.held.pop(handle, None)
+            if held is not None:
+                held[1].buffer.discard()
             self.arrays.fail(handle, error)
             if made is not None:
                 with contextlib.suppress(StatusError):  # It may be for devices that do not exist.
@@ -85,28 +93,32 @@ class Session:
         """Has the hosts forget arrays, given as (number, devices)."""
         by_devices: dict[tuple[int, ...], list[int]] = {}
         for number, devices in arrays:
-            by_devices.setdefault(devices, []).append(number)
+            if number != NOWHERE:
+                by_devices.setdefault(devices, []).append(number)
         for devices, numbers in by_devices.items():
-            self.world.send(devices, Command.FREE, [numbers])
+            self.run.send(devices, Command.FREE, [numbers])
 
     def close(self) -> None:
         """Gives back all that the client had, here and on the hosts."""
         self.closed = True
+        for _, upload in self.held.values():
+            upload.buffer.discard()
         self.free((array.number, array.devices) for array in self.arrays.arrays())
         self.free((status.number, status.devices) for status in self.statuses.values() if isinstance(status, Status))
         for program in self.programs.values():
             self.unload(program)
         self.buffers.close()
+        self.run.forget()
 
     def unload(self, program: Program) -> None:
         """Has the hosts forget a program, and then the client the functions that it called."""
         source = program.source
         if source.callbacks:
-            self.world.ask(
+            self.run.ask(
                 source.devices,
                 Command.UNLOAD,
                 [program.number],
-                lambda *_: self.world.callbacks.forget(source.callbacks),
+                lambda *_: self.run.callbacks.forget(source.callbacks),
             )
         else:
-            self.world.send(source.devices, Command.UNLOAD, [0, program.number])
+            self.run.send(source.devices, Command.UNLOAD, [0, program.number])

@@ -6,9 +6,12 @@ other devices. Equal bytes give one and the same object.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
+
+import numpy as np
 
 from elastic.proto import ifrt_pb2 as pb
 from elastic.status import Code, StatusError
@@ -29,6 +32,9 @@ _FORMATS: dict[str, Callable[[], Any]] = {
 }
 
 Shape = tuple[int, ...]
+
+Part = tuple[tuple[int, int], ...]
+"""A part of an array: (start, stop) in each dimension."""
 
 
 class Sharding:
@@ -68,6 +74,18 @@ class Sharding:
             tiles = tuple(self._detail.sharding_param.dim_shards)
             return [tuple(size // tile for size, tile in zip(shape, tiles, strict=True))] * len(self.devices)
         raise StatusError(Code.UNIMPLEMENTED, f"{kind} does not tell the shapes of its shards")
+
+    def parts(self, shape: Shape) -> list[Part]:
+        """The part of an array of `shape` that each shard is, in the order of `devices`.
+
+        Raises `StatusError` (UNIMPLEMENTED) if the format does not tell.
+        """
+        kind = self.proto.serialized_sharding.type_name
+        if kind == _HLO:
+            return _hlo_parts(self, shape)
+        if any(shard != shape for shard in self.shard_shapes(shape)):
+            raise StatusError(Code.UNIMPLEMENTED, f"{kind} does not tell which parts of the array its shards are")
+        return [_whole(shape)] * len(self.devices)
 
     def moved(self, devices: Sequence[int], memory_kind: str | None) -> Sharding:
         """The same division over other devices, or in another kind of memory."""
@@ -126,6 +144,37 @@ def tile_counts(op_sharding: pb.OpSharding, rank: int) -> Shape:
     if op_sharding.type != pb.OpSharding.OTHER or not op_sharding.tile_assignment_dimensions:
         return (1,) * rank
     return tuple(op_sharding.tile_assignment_dimensions[:rank])
+
+
+@lru_cache(maxsize=4096)
+def _hlo_parts(sharding: Sharding, shape: Shape) -> list[Part]:
+    op_sharding = sharding._detail.xla_op_sharding
+    tiles = tile_counts(op_sharding, len(shape))
+    parts = [_whole(shape)] * len(sharding.devices)
+    if all(count == 1 for count in tiles):
+        return parts
+    steps = [-(-size // count) for size, count in zip(shape, tiles, strict=True)]
+    for tile, position in np.ndenumerate(_tile_assignment(op_sharding)):
+        # The dimensions behind those of the array are of devices that hold the same tile.
+        parts[position] = tuple(
+            (min(index * step, size), min((index + 1) * step, size))
+            for index, step, size in zip(tile, steps, shape, strict=False)
+        )
+    return parts
+
+
+def _tile_assignment(op_sharding: pb.OpSharding) -> np.ndarray:
+    """Tile -> position in the list of devices."""
+    if op_sharding.tile_assignment_devices:
+        order = np.array(op_sharding.tile_assignment_devices)
+    else:
+        iota = np.arange(math.prod(op_sharding.iota_reshape_dims)).reshape(op_sharding.iota_reshape_dims)
+        order = iota.transpose(op_sharding.iota_transpose_perm)
+    return order.reshape(op_sharding.tile_assignment_dimensions)
+
+
+def _whole(shape: Shape) -> Part:
+    return tuple((0, size) for size in shape)
 
 
 def _serialized(kind: str, detail: Any) -> pb.ShardingProto:

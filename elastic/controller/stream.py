@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from elastic.controller.requests import HANDLERS, LATER, needed_buffers, result_handles
+from elastic.controller.requests import LATER, handle, needed_buffers, result_handles
 from elastic.controller.session import Session
 from elastic.proto import ifrt_pb2 as pb
 from elastic.status import Code, StatusError, status_of
@@ -60,10 +60,7 @@ class RequestStream:
                 self._write(response.SerializeToString())
 
         try:
-            handler = HANDLERS.get(kind)
-            if handler is None:
-                raise StatusError(Code.UNIMPLEMENTED, f"{kind} is not supported")
-            outcome = handler(self._session, body, respond)
+            outcome = handle(self._session, kind, body, respond)
         except Exception as error:
             if not isinstance(error, StatusError):
                 log.exception("%s failed", kind)

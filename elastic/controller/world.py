@@ -1,7 +1,8 @@
 """A world: the executors of one generation, each at the end of one ordered stream of commands.
 
-A world is an object, never a global; it is used until it fails and then thrown away. Every command is addressed by
-virtual devices; which hosts these are is known here alone.
+A world is an object, never a global; it is used until it fails and then thrown away. What it was asked and has not
+answered then is answered with `WorldLost`; the next world is `run.py`'s matter. Every command is addressed by virtual
+devices; which hosts these are is known here alone.
 """
 
 from __future__ import annotations
@@ -16,13 +17,15 @@ from elastic import wire
 from elastic.commands import Command
 from elastic.controller.callbacks import CallbackSwitch
 from elastic.controller.hosts import Host
+from elastic.controller.journal import Answer
 from elastic.controller.placement import Placement
 from elastic.errors import HostLostError, PoolError
 from elastic.handshake import HandshakeError
 from elastic.status import Code, StatusError
 
-Answer = Callable[[StatusError | None, Any, wire.Bytes], None]
-"""Called once with (error or None, result, payload)."""
+
+class WorldLost(StatusError):
+    """The world ended before it answered."""
 
 
 class _Member:
@@ -41,7 +44,11 @@ class World:
     """The executors of one generation. Made by `form`."""
 
     def __init__(
-        self, placement: Placement, callbacks: CallbackSwitch, failed: Callable[[HostLostError], None]
+        self,
+        placement: Placement,
+        callbacks: CallbackSwitch,
+        requests: itertools.count[int],
+        failed: Callable[[HostLostError], None],
     ) -> None:
         self.placement = placement
         self.devices: list[dict[str, Any]] = []
@@ -51,7 +58,7 @@ class World:
         self.callbacks = callbacks
         self._failed = failed
         self._members: list[_Member] = []
-        self._requests = itertools.count(1)
+        self._requests = requests
         self._waiting: dict[int, _Gather] = {}
         self._owners: dict[tuple[int, ...], tuple[_Member, ...]] = {}
         self._explanation: asyncio.Task[None] | None = None
@@ -63,15 +70,20 @@ class World:
         hosts: Mapping[str, Host],
         secret: bytes,
         callbacks: CallbackSwitch,
+        requests: itertools.count[int],
         failed: Callable[[HostLostError], None],
+        enlisted: Callable[[World], None] = lambda _: None,
     ) -> World:
         """Takes a standby of each host and joins them; `failed(error)` is called once if the world later breaks.
 
-        Raises `PoolError` or `HostLostError` if it cannot be formed.
+        `enlisted(world)` is called when its executors are known, which have still to join. `requests` gives the
+        numbers of requests, which no two worlds may share. Raises `PoolError` or `HostLostError` if it cannot be
+        formed.
         """
-        world = cls(placement, callbacks, failed)
+        world = cls(placement, callbacks, requests, failed)
         try:
             await _all_or_none(world._enlist(hosts[id], rank, secret) for rank, id in enumerate(placement.hosts))
+            enlisted(world)
             await world._join()
         except StatusError as error:
             world.close()
@@ -132,9 +144,7 @@ class World:
         self, devices: tuple[int, ...], command: Command, arguments: Sequence[Any], payload: wire.Bytes = b""
     ) -> None:
         """Sends a command to the hosts that own any of the virtual devices. It reaches nobody once the world failed."""
-        members = self._owners.get(devices) or self._owners_of(devices)
-        if self.failure is None:
-            self._send(members, (command, *arguments), payload)
+        self.post(devices, wire.frame_header((command, *arguments), len(payload)), payload)
 
     def ask(
         self,
@@ -148,13 +158,9 @@ class World:
 
         It gets the first error, else the result and payload of the first owner.
         """
-        members = self._owners.get(devices) or self._owners_of(devices)
-        if self.failure is not None or not members:
-            answer(_status(self.failure) if self.failure else None, None, b"")
-            return
         request = next(self._requests)
-        self._waiting[request] = _Gather(len(members), answer)
-        self._send(members, (command, request, *arguments), payload)
+        if self.expect(devices, request, answer):
+            self.send(devices, command, [request, *arguments], payload)
 
     async def call(
         self, devices: tuple[int, ...], command: Command, arguments: Sequence[Any], payload: wire.Bytes = b""
@@ -164,12 +170,46 @@ class World:
         self.ask(devices, command, arguments, _fulfil(future), payload)
         return await future
 
-    def _send(self, members: Sequence[_Member], message: tuple[Any, ...], payload: wire.Bytes) -> None:
-        data = wire.frame_header(message, len(payload))
-        for member in members:
-            member.link.send(data)
-            if payload:
-                member.link.send(payload)
+    async def call_each(self, command: Command, arguments: Callable[[str], Sequence[Any]]) -> dict[str, Any]:
+        """Asks every host at once, with the arguments that `arguments(host)` gives; host -> result, or its error.
+
+        The commands take their place in the stream before this first waits. Raises `WorldLost`.
+        """
+        futures = {}
+        for member in self._members:
+            future: asyncio.Future[tuple[Any, wire.Bytes]] = asyncio.get_running_loop().create_future()
+            futures[member.host.id] = future
+            if self.failure is not None:
+                raise _lost(self.failure)
+            request = next(self._requests)
+            self._waiting[request] = _Gather(1, _fulfil(future))
+            _send([member], wire.frame_header((command, request, *arguments(member.host.id)), 0))
+        outcomes = await asyncio.gather(*futures.values(), return_exceptions=True)
+        for outcome in outcomes:
+            if isinstance(outcome, WorldLost):
+                raise outcome
+        return {
+            host: outcome if isinstance(outcome, BaseException) else outcome[0]
+            for host, outcome in zip(futures, outcomes, strict=True)
+        }
+
+    def post(self, devices: tuple[int, ...], header: bytes, payload: wire.Bytes = b"") -> None:
+        """As `send`, of a command that is encoded already."""
+        members = self._owners.get(devices) or self._owners_of(devices)
+        if self.failure is None:
+            _send(members, header, payload)
+
+    def expect(self, devices: tuple[int, ...], request: int, answer: Answer) -> bool:
+        """Has `answer` called when each owner of the devices has answered the request; `ask` without the sending.
+
+        False if nobody will: it has been called then.
+        """
+        members = self._owners.get(devices) or self._owners_of(devices)
+        if self.failure is not None or not members:
+            answer(_lost(self.failure) if self.failure else None, None, b"")
+            return False
+        self._waiting[request] = _Gather(len(members), answer)
+        return True
 
     def one_per_host(self, devices: Sequence[int]) -> list[int]:
         """One of the virtual devices for each host that owns any. Raises `StatusError` if one does not exist."""
@@ -178,6 +218,11 @@ class World:
         for device in devices:
             first.setdefault(self.placement.owners[device][0], device)
         return list(first.values())
+
+    @property
+    def executors(self) -> dict[int, str]:
+        """The pid of each executor, and its host."""
+        return {member.pid: member.host.id for member in self._members}
 
     @property
     def congested(self) -> bool:
@@ -226,7 +271,7 @@ class World:
 
         ping = next(self._requests)
         self._waiting[ping] = _Gather(len(self._members), confirmed)
-        self._send(self._members, (Command.PING, ping), b"")
+        _send(self._members, wire.frame_header((Command.PING, ping), 0))
 
     async def _call(self, member: _Member, command: Command, argument: Any) -> Any:
         """The answer of one member, while the world forms."""
@@ -235,17 +280,17 @@ class World:
         future: asyncio.Future[tuple[Any, wire.Bytes]] = asyncio.get_running_loop().create_future()
         request = next(self._requests)
         self._waiting[request] = _Gather(1, _fulfil(future))
-        self._send([member], (command, request, argument), b"")
+        _send([member], wire.frame_header((command, request, argument), 0))
         return (await future)[0]
 
     # Ending
 
     def lost(self, host: str, reason: str) -> None:
-        """Breaks the world because a host is gone. Everything that waits gets an error that names it."""
+        """Breaks the world because a host is gone. Everything that waits gets a `WorldLost` that names it."""
         if self.failure is not None:
             return
         self.failure = HostLostError(host, reason)
-        status = _status(self.failure)
+        status = _lost(self.failure)
         waiting, self._waiting = self._waiting, {}
         for gather in waiting.values():
             gather.error = status
@@ -322,5 +367,12 @@ def _fulfil(future: asyncio.Future[tuple[Any, wire.Bytes]]) -> Answer:
     return answer
 
 
-def _status(failure: HostLostError) -> StatusError:
-    return StatusError(Code.UNAVAILABLE, str(failure))
+def _lost(failure: HostLostError) -> WorldLost:
+    return WorldLost(Code.UNAVAILABLE, str(failure))
+
+
+def _send(members: Sequence[_Member], header: bytes, payload: wire.Bytes = b"") -> None:
+    for member in members:
+        member.link.send(header)
+        if payload:
+            member.link.send(payload)

@@ -29,6 +29,8 @@ class Callbacks:
         self._lock = threading.Lock()
         self._ended = False
         self._waiting: dict[int, Future[tuple[Any, memoryview]]] = {}
+        self.snapshot = 0
+        """The number of the last snapshot before the calls that are made now."""
 
     def serve(self, channel: wire.Channel) -> None:
         """Takes answers from the controller until the connection ends."""
@@ -84,7 +86,7 @@ class Callbacks:
                 raise _ended()
             self._waiting[call] = answer
         try:
-            self._channel.send([call, number, description, writeable], payload)
+            self._channel.send([call, number, description, writeable, self.snapshot], payload)
         except OSError:
             raise _ended() from None
         return unpack(*answer.result())

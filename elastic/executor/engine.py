@@ -6,9 +6,11 @@ to helper threads that answer by themselves. What it may wait for is a shard tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -23,10 +25,14 @@ from elastic.dtypes import numpy_dtype
 from elastic.executor.callbacks import Callbacks
 from elastic.executor.peers import Mailbox, Outbox, host_array
 from elastic.executor.programs import Programs, cost
+from elastic.executor.snapshots import Record, Snapshots
 from elastic.executor.store import Store, Value
 from elastic.executor.world import Member
 from elastic.shared_files import map_file, write_file
 from elastic.status import StatusError, status_of
+
+Part = list[list[int]]
+"""[start, stop] for each dimension."""
 
 _READERS = 4
 _READ_AT_ONCE = 1 << 16
@@ -37,18 +43,28 @@ class Engine:
     """One member of a world at work."""
 
     def __init__(
-        self, member: Member, channel: wire.Channel, mailbox: Mailbox, outbox: Outbox, callbacks: Callbacks
+        self,
+        member: Member,
+        channel: wire.Channel,
+        mailbox: Mailbox,
+        outbox: Outbox,
+        callbacks: Callbacks,
+        memory: Path,
     ) -> None:
+        """`memory` is the host's memory for snapshots."""
         self._member = member
         self._channel = channel
         self._mailbox = mailbox
         self._outbox = outbox
         self._store = Store()
+        self._callbacks = callbacks
         self._programs = Programs(member, callbacks)
         self._shardings: dict[tuple[int, str | None], SingleDeviceSharding] = {}
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="reader")
         # One at a time: XLA's compiler uses all cores by itself.
         self._compiler = ThreadPoolExecutor(1, thread_name_prefix="compiler")
+        self._snapshots = Snapshots(self._store, memory, self._copy_of, self.place)
+        self._saver = ThreadPoolExecutor(1, thread_name_prefix="snapshots")
         self._handlers: dict[int, Callable[..., None]] = {
             Command.PUT: self._put,
             Command.EXECUTE: self._execute,
@@ -63,6 +79,8 @@ class Engine:
             Command.TEXT: self._text,
             Command.COST: self._cost,
             Command.PING: self._ping,
+            Command.SNAPSHOT: self._snapshot,
+            Command.RESTORE: self._restore,
         }
 
     def run(self) -> None:
@@ -86,25 +104,23 @@ class Engine:
     def _put(
         self,
         payload: memoryview,
-        request: int,
         array: int,
         dtype: str,
         shape: list[int],
         strides: list[int] | None,
         devices: list[int],
+        parts: list[Part] | None,
         memory_kind: str | None,
         path: str | None,
     ) -> None:
         try:
             data = map_file(path) if path else payload
             values = strided(data, dtype, shape, strides) if strides else host_array(data, dtype, shape)
-            mine = [device for device in devices if device in self._member.local]
-            shards = [self.place(values, device, memory_kind) for device in mine]
-            self._store.add_shards(array, mine, shards)
+            mine = [(device, part) for device, part in _with_parts(devices, parts) if device in self._member.local]
+            shards = [self.place(cut(values, part), device, memory_kind) for device, part in mine]
+            self._store.add_shards(array, [device for device, _ in mine], shards)
         except Exception as error:
             self._store.fail(array, status_of(error))
-        if request:
-            self._answer(request, lambda: (None, b""))
 
     def place(self, values: np.ndarray, device: int, memory_kind: str | None) -> jax.Array:
         """Puts values on a device of this host; any thread may."""
@@ -130,21 +146,33 @@ class Engine:
                 except StatusError as error:
                     self._store.fail(array, error)
 
-    def _copy(self, _: memoryview, array: int, source: int, pairs: list[list[int]], memory_kind: str | None) -> None:
+    def _copy(
+        self,
+        _: memoryview,
+        array: int,
+        source: int,
+        pairs: list[list[int]],
+        parts: list[Part] | None,
+        memory_kind: str | None,
+    ) -> None:
         local = self._member.local
         value = self._store.get(source)
-        for here, there in pairs:
+        for (here, there), part in _with_parts(pairs, parts):
             if here in local and there in local:
                 try:
-                    self._store.add_shards(array, [there], [self._move(value.shard(here), there, memory_kind)])
+                    shard = self._part(value.shard(here), part)
+                    self._store.add_shards(array, [there], [self._move(shard, there, memory_kind)])
                 except Exception as error:
                     self._store.fail(array, status_of(error))
             elif here in local:
                 # A copy on the spot: the source may be donated before the sender thread comes to it.
-                shard = _attempt(partial(self._own_copy, value, here))
-                self._outbox.send(self._member.owner(there), (array, there), shard, memory_kind)
+                send = _attempt(partial(self._own_copy, value, here, part))
+                self._outbox.send(self._member.owner(there), (array, there), send, memory_kind)
             elif there in local:
                 self._store.add_shards(array, [there], [self._mailbox.expect((array, there))])
+
+    def _part(self, shard: jax.Array, part: Part | None) -> jax.Array:
+        return shard if part is None else shard[tuple(slice(start, stop) for start, stop in part)]
 
     def _move(self, shard: jax.Array, device: int, memory_kind: str | None, *, copy: bool = False) -> jax.Array:
         semantics = _jax.ArrayCopySemantics.ALWAYS_COPY if copy else _jax.ArrayCopySemantics.REUSE_INPUT
@@ -154,8 +182,11 @@ class Engine:
         )[0]
         return moved
 
-    def _own_copy(self, value: Value, device: int) -> jax.Array:
-        return self._move(value.shard(device), device, None, copy=True)
+    def _own_copy(self, value: Value, device: int, part: Part | None) -> jax.Array:
+        return self._copy_of(self._part(value.shard(device), part), device)
+
+    def _copy_of(self, shard: jax.Array, device: int) -> jax.Array:
+        return self._move(shard, device, shard.sharding.memory_kind, copy=True)
 
     def _free(self, _: memoryview, arrays: list[int]) -> None:
         self._store.free(arrays)
@@ -258,8 +289,31 @@ class Engine:
 
         self._readers.submit(self._answer, request, wait)
 
+    def _snapshot(self, _: memoryview, request: int, number: int) -> None:
+        # So that each call of a callback is either before the snapshot or behind it.
+        self._programs.finish_callbacks()
+        self._callbacks.snapshot = number
+        finish = self._snapshots.take()
+        self._saver.submit(self._answer, request, lambda: (finish(), b""))
+
+    def _restore(self, _: memoryview, request: int, number: int, records: list[Record]) -> None:
+        self._callbacks.snapshot = number
+        self._answer(request, lambda: (self._snapshots.restore(records), b""))
+
     def _ping(self, _: memoryview, request: int) -> None:
         self._channel.send([request, 0, None])
+
+
+def cut(values: np.ndarray, part: Part | None) -> np.ndarray:
+    """A part of an array, dense; or all of it."""
+    if part is None:
+        return values
+    found = values[tuple(slice(start, stop) for start, stop in part)]
+    return np.ascontiguousarray(found).reshape(found.shape)
+
+
+def _with_parts(items: Sequence[Any], parts: list[Part] | None) -> Iterable[tuple[Any, Part | None]]:
+    return zip(items, parts or itertools.repeat(None), strict=False)
 
 
 def strided(data: memoryview, dtype: str, shape: Sequence[int], strides: Sequence[int]) -> np.ndarray:

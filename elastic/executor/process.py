@@ -10,6 +10,7 @@ import contextlib
 import os
 import socket
 import threading
+from pathlib import Path
 from typing import Any
 
 from elastic import wire
@@ -22,8 +23,10 @@ from elastic.handshake import HandshakeError
 class Executor:
     """A standby that becomes a member of the world it is told to join."""
 
-    def __init__(self, host: str, secret: bytes) -> None:
+    def __init__(self, host: str, secret: bytes, memory: Path) -> None:
+        """`memory` is the host's memory for snapshots."""
         self._host = host
+        self._memory = memory
         self._secret = secret
         self._listener = socket.create_server((host, 0), backlog=64)
         self._controller: wire.Channel | None = None
@@ -61,7 +64,7 @@ class Executor:
             self._generation = spec.generation
             member = world.join(spec, self._host)
             outbox = Outbox(self._secret, spec.generation)
-            engine = Engine(member, channel, self._mailbox, outbox, self._callbacks)
+            engine = Engine(member, channel, self._mailbox, outbox, self._callbacks, self._memory)
             self._place = engine.place
             self._joined.set()
             channel.send([request, 0, describe(member)])

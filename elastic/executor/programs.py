@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import threading
 from collections.abc import Callable, Sequence
@@ -150,6 +151,13 @@ class Programs:
             host_callbacks=[self._callbacks.stub(callback) for callback in callbacks],
         )
         self._programs[number] = Program(executable, binding, callbacks)
+
+    def finish_callbacks(self) -> None:
+        """Waits until no execution that was started calls back any more."""
+        for program in list(self._programs.values()):
+            if program.last_token is not None:
+                with contextlib.suppress(Exception):  # It is an error of its results.
+                    program.last_token.block_until_ready()
 
     def get(self, number: int) -> Program:
         return self._programs[number]

@@ -43,6 +43,11 @@ class Value:
         """The virtual devices of `bound`'s local shards, in order."""
         self.error = error
 
+    @property
+    def deleted(self) -> bool:
+        """Whether a program has taken its memory."""
+        return self.bound is not None and bool(self.bound.is_deleted())
+
     def shards(self) -> dict[int, Shard]:
         """Virtual device -> shard, on this host. Raises the array's error if it has one."""
         if self.error is not None:
@@ -107,6 +112,9 @@ class Store:
 
     def __len__(self) -> int:
         return len(self._values)
+
+    def items(self) -> list[tuple[int, Value]]:
+        return list(self._values.items())
 
     def get(self, array: int) -> Value:
         """The value of an array; one that this host never had is an error value."""

@@ -6,12 +6,13 @@ and jaxlib starts its own only with a client.
 
 Run by the agent as `python -m elastic.executor.template FD HOST PID`, where FD is its end of a SOCK_SEQPACKET pair and
 PID the agent's. Messages are JSON: from the agent {"fork": true} and {"kill": PID}, to it {"imported": true}, {"ready":
-PID, "address": ...} and {"exited": PID, "status": wait status}. When the agent dies, the kernel kills the template, and
-with it its executors.
+PID, "address": ...}, {"exited": PID, "status": wait status} and, from executors, {"beat": PID}. When the agent dies,
+the kernel kills the template, and with it its executors.
 """
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import json
 import os
@@ -19,10 +20,16 @@ import selectors
 import signal
 import socket
 import sys
+import threading
+import time
 import traceback
+from pathlib import Path
 from typing import Any
 
+from elastic import host_memory
 from elastic.signals import die_with_parent
+
+BEAT_S = 0.1
 
 
 def main() -> None:
@@ -77,15 +84,24 @@ def _become_executor(control: socket.socket, host: str, secret: bytes, unused: l
             sock.close()
         from elastic.executor.process import Executor
 
-        executor = Executor(host, secret)
+        executor = Executor(host, secret, Path(os.environ[host_memory.DIRECTORY]))
         _send(control, {"ready": os.getpid(), "address": executor.address})
-        control.close()
+        threading.Thread(target=_beat, args=(control,), name="beat", daemon=True).start()
         executor.run()
     except BaseException:
         traceback.print_exc()
         os._exit(1)
     # Not sys.exit: XLA's threads and clients are not worth an orderly end.
     os._exit(0)
+
+
+def _beat(control: socket.socket) -> None:
+    """Shows the agent ten times a second that this process moves."""
+    message = json.dumps({"beat": os.getpid()}).encode()
+    while True:
+        time.sleep(BEAT_S)
+        with contextlib.suppress(BlockingIOError):  # The agent itself stands still.
+            control.send(message, socket.MSG_DONTWAIT)
 
 
 def _reap(control: socket.socket, children: set[int]) -> None:

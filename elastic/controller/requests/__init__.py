@@ -14,8 +14,9 @@ from elastic.controller.requests import derived, devices, programs, uploads, wai
 from elastic.controller.requests.answers import LATER, Respond
 from elastic.controller.session import Session
 from elastic.proto import ifrt_pb2 as pb
+from elastic.status import Code, StatusError
 
-__all__ = ["HANDLERS", "LATER", "needed_buffers", "result_handles"]
+__all__ = ["LATER", "handle", "needed_buffers", "result_handles"]
 
 Handler = Callable[[Session, Any, Respond], Any]
 
@@ -46,6 +47,23 @@ _RESULT_FIELDS = {
 }
 
 
+_MAY_FOLLOW_UPLOADS = {
+    "make_array_from_host_buffer_request",
+    "make_arrays_from_host_buffer_shards_request",
+    "reshard_arrays_request",
+}
+
+
+def handle(session: Session, kind: str, body: Any, respond: Respond) -> Any:
+    """Does what a request says. Raises `StatusError` for one that cannot be done, or is not known."""
+    if session.held and kind not in _MAY_FOLLOW_UPLOADS:
+        uploads.put_all_held(session)
+    handler = HANDLERS.get(kind)
+    if handler is None:
+        raise StatusError(Code.UNIMPLEMENTED, f"{kind} is not supported")
+    return handler(session, body, respond)
+
+
 def result_handles(request: Any) -> list[int]:
     """The handles that the client chose for a request's results."""
     field = _RESULT_FIELDS.get(type(request))
@@ -65,6 +83,7 @@ HANDLERS: dict[str, Handler] = {
     "fully_replicated_shard_request": derived.fully_replicated_shard,
     "copy_arrays_request": derived.copy_arrays,
     "remap_arrays_request": derived.remap_arrays,
+    "reshard_arrays_request": derived.reshard_arrays,
     "delete_array_request": derived.delete_array,
     "is_array_deleted_request": derived.is_array_deleted,
     "destruct_array_request": derived.destruct_array,

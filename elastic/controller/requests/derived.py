@@ -5,6 +5,7 @@ from __future__ import annotations
 from elastic.commands import Command
 from elastic.controller import shardings
 from elastic.controller.arrays import Array, Lifetime
+from elastic.controller.requests import uploads
 from elastic.controller.requests.answers import Respond
 from elastic.controller.requests.checks import item
 from elastic.controller.session import Session
@@ -62,7 +63,7 @@ def fully_replicated_shard(
 
 
 def _alias(session: Session, array: Array, sources: list[tuple[int, int]]) -> None:
-    session.world.send(array.devices, Command.ALIAS, [array.number, sources])
+    session.run.send(array.devices, Command.ALIAS, [array.number, sources])
 
 
 def copy_arrays(session: Session, request: pb.CopyArraysRequest, respond: Respond) -> pb.CopyArraysResponse:
@@ -79,10 +80,38 @@ def copy_arrays(session: Session, request: pb.CopyArraysRequest, respond: Respon
         array = session.add_array(handle, source.kind, source.shape, sharding)
         pairs = list(zip(source.devices, devices, strict=True))
         involved = tuple(dict.fromkeys((*source.devices, *devices)))
-        session.world.send(involved, Command.COPY, [array.number, source.number, pairs, sharding.memory_kind])
+        session.run.send(involved, Command.COPY, [array.number, source.number, pairs, None, sharding.memory_kind])
         if request.copy_semantics == pb.ARRAY_COPY_SEMANTICS_DONATE_INPUT:
             source.delete()
     return pb.CopyArraysResponse(array_handles=handles)
+
+
+def reshard_arrays(session: Session, request: pb.ReshardArraysRequest, respond: Respond) -> pb.ReshardArraysResponse:
+    """Cuts arrays into parts; only an array that one device has whole can be cut."""
+    handles = list(request.result_handles) or [session.new_handle() for _ in request.array_handles]
+    donate = request.copy_semantics == pb.ARRAY_COPY_SEMANTICS_DONATE_INPUT
+    for source_handle, spec, handle in zip(request.array_handles, request.array_specs, handles, strict=True):
+        source = session.arrays.usable(source_handle)
+        sharding = shardings.parse(spec.sharding)
+        if tuple(spec.shape.dims) != source.shape:
+            raise StatusError(Code.INVALID_ARGUMENT, f"an array of shape {source.shape} cannot become {spec.shape}")
+        parts = sharding.parts(source.shape)
+        array = session.add_array(handle, source.kind, source.shape, sharding)
+        if not (donate and uploads.put_held_as(session, source_handle, array, parts)):
+            _cut(session, source, array, parts)
+        if donate:
+            source.delete()
+    return pb.ReshardArraysResponse(array_handles=handles)
+
+
+def _cut(session: Session, source: Array, array: Array, parts: list[shardings.Part]) -> None:
+    if source.sharding.shard_shapes(source.shape)[0] != source.shape:
+        raise StatusError(Code.UNIMPLEMENTED, "an array that is in parts already cannot be cut again")
+    uploads.put_all_held(session)
+    pairs = [(source.devices[0], device) for device in array.devices]
+    involved = tuple(dict.fromkeys((source.devices[0], *array.devices)))
+    arguments = [array.number, source.number, pairs, parts, array.sharding.memory_kind]
+    session.run.send(involved, Command.COPY, arguments)
 
 
 def remap_arrays(session: Session, request: pb.RemapArraysRequest, respond: Respond) -> pb.RemapArraysResponse:

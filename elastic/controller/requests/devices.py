@@ -10,7 +10,7 @@ from elastic.status import Code, StatusError
 
 
 def init(session: Session, request: pb.InitRequest, respond: Respond) -> pb.InitResponse:
-    return describe_client(session.id, session.world.devices)
+    return describe_client(session.id, session.run.devices)
 
 
 def default_layout(
@@ -24,7 +24,7 @@ def default_device_assignment(
     session: Session, request: pb.GetDefaultDeviceAssignmentRequest, respond: Respond
 ) -> pb.GetDefaultDeviceAssignmentResponse:
     replicas, partitions = request.num_replicas, request.num_partitions
-    count = len(session.world.devices)
+    count = len(session.run.devices)
     if replicas * partitions > count:
         raise StatusError(
             Code.INVALID_ARGUMENT, f"{replicas} replicas x {partitions} partitions need more than the {count} devices"

@@ -9,9 +9,10 @@ from typing import Any
 
 from elastic.commands import Command
 from elastic.controller.arrays import Array
-from elastic.controller.programs import Program, metadata, parse_source
+from elastic.controller.programs import Program, Source, metadata, parse_source
 from elastic.controller.requests.answers import LATER, Respond
 from elastic.controller.session import Session, Status
+from elastic.controller.world import WorldLost
 from elastic.proto import ifrt_pb2 as pb
 from elastic.status import Code, StatusError, status_of
 
@@ -27,7 +28,7 @@ def compile_program(session: Session, request: pb.CompileRequest, respond: Respo
 
     async def compile_and_respond() -> None:
         try:
-            program = await session.compiler.load(session.world, session.new_number(), source)
+            program = await _load(session, source)
         except Exception as error:
             if not isinstance(error, StatusError):
                 log.exception("a program could not be compiled")
@@ -54,6 +55,15 @@ def compile_program(session: Session, request: pb.CompileRequest, respond: Respo
     _tasks.add(task)
     task.add_done_callback(_tasks.discard)
     return LATER
+
+
+async def _load(session: Session, source: Source) -> Program:
+    while True:
+        world = await session.run.world()
+        try:
+            return await session.run.programs.load(world, session.new_number(), source)
+        except WorldLost:
+            continue
 
 
 def executable_metadata(
@@ -108,7 +118,7 @@ def execute(
                 sharding=result.sharding.proto,
                 array_handle=handle,
             )
-    session.world.send(devices, Command.EXECUTE, [program.number, [a.number for a in arguments], numbers, kept, status])
+    session.run.send(devices, Command.EXECUTE, [program.number, [a.number for a in arguments], numbers, kept, status])
     for index in donated:
         arguments[index].delete()
     return response
@@ -148,7 +158,7 @@ def program_text(
 def _ask_one(
     session: Session, program: Program, command: Command, respond: Respond, respond_with: Callable[[Any], None]
 ) -> Any:
-    session.world.ask(
+    session.run.ask(
         program.source.devices[:1],
         command,
         [program.number],

@@ -1,10 +1,17 @@
-"""Arrays from the client's bytes."""
+"""Arrays from the client's bytes.
+
+The client's half of the protocol needs a call for the bytes of each shard. The plugin therefore uploads an array that
+many devices share as one, to one device, and then has it cut (`ReshardArrays`). So what goes to one device is held
+until the next request has come: if that cuts it, each host is sent the same bytes and takes its parts.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from elastic.commands import Command
 from elastic.controller import shardings
-from elastic.controller.arrays import Array
+from elastic.controller.arrays import NOWHERE, Array
 from elastic.controller.host_buffers import Buffer
 from elastic.controller.requests.answers import Respond
 from elastic.controller.requests.checks import dtype_name, item
@@ -13,20 +20,31 @@ from elastic.proto import ifrt_pb2 as pb
 from elastic.status import Code, StatusError
 
 
+@dataclass(frozen=True)
+class Upload:
+    """Bytes as the client sent them, and what they are the values of."""
+
+    buffer: Buffer
+    dtype: str
+    shape: tuple[int, ...]
+    strides: list[int] | None
+    """In bytes; None if the values are dense."""
+
+
 def make_array_from_host_buffer(
     session: Session, request: pb.MakeArrayFromHostBufferRequest, respond: Respond
 ) -> pb.MakeArrayFromHostBufferResponse:
     sharding = shardings.parse(request.sharding)
     shape = tuple(request.shape.dims)
-    strides = list(request.byte_strides.strides) if request.HasField("byte_strides") else None
     handle = request.array_handle or session.new_handle()
     buffer = session.buffers.take(request.host_buffer_handle)
     with _Discarding(buffer):
+        upload = Upload(buffer, dtype_name(request.dtype.kind), shape, _strides(request))
         shards = sharding.shard_shapes(shape)
         if any(shard != shape for shard in shards):
             raise StatusError(Code.UNIMPLEMENTED, f"one buffer for an array that is cut into {len(shards)} parts")
         array = session.add_array(handle, request.dtype.kind, shape, sharding)
-        _put(session, array, buffer, request.dtype.kind, shape, strides, array.devices)
+        _put_or_hold(session, handle, array, upload, array.devices)
     return pb.MakeArrayFromHostBufferResponse(array_handle=handle)
 
 
@@ -38,31 +56,59 @@ def make_arrays_from_host_buffer_shards(
         sharding = shardings.parse(spec.array_spec.sharding)
         kind, shape = spec.array_spec.dtype.kind, tuple(spec.array_spec.shape.dims)
         array = session.add_array(handle, kind, shape, sharding)
-        for indices, host_buffer in zip(spec.addressable_shard_indices, spec.host_buffers, strict=True):
-            buffer = session.buffers.take(host_buffer.host_buffer_handle)
-            strides = list(host_buffer.byte_strides.strides) if host_buffer.HasField("byte_strides") else None
+        for indices, sent in zip(spec.addressable_shard_indices, spec.host_buffers, strict=True):
+            buffer = session.buffers.take(sent.host_buffer_handle)
             with _Discarding(buffer):
+                upload = Upload(buffer, dtype_name(sent.dtype.kind), tuple(sent.shape.dims), _strides(sent))
                 devices = tuple(item(array.devices, index, "shard") for index in indices.indices)
-                _put(session, array, buffer, host_buffer.dtype.kind, tuple(host_buffer.shape.dims), strides, devices)
+                _put_or_hold(session, handle, array, upload, devices)
     return pb.MakeArraysFromHostBufferShardsResponse(array_handles=handles)
+
+
+def _strides(
+    message: pb.MakeArrayFromHostBufferRequest | pb.MakeArraysFromHostBufferShardsRequest.HostBuffer,
+) -> list[int] | None:
+    return list(message.byte_strides.strides) if message.HasField("byte_strides") else None
+
+
+def _put_or_hold(session: Session, handle: int, array: Array, upload: Upload, devices: tuple[int, ...]) -> None:
+    if len(array.devices) == 1:
+        session.held[handle] = (array, upload)
+    else:
+        _put(session, array, upload, devices)
+
+
+def put_all_held(session: Session) -> None:
+    """Sends what is held to the devices that it was uploaded to."""
+    for array, upload in session.held.values():
+        _put(session, array, upload, array.devices)
+    session.held.clear()
+
+
+def put_held_as(session: Session, handle: int, array: Array, parts: list[shardings.Part]) -> bool:
+    """If the upload under a handle is held, makes another array of parts of it instead, one for each of its devices."""
+    held = session.held.pop(handle, None)
+    if held is None:
+        return False
+    uploaded, upload = held
+    uploaded.number = NOWHERE
+    _put(session, array, upload, array.devices, parts)
+    return True
 
 
 def _put(
     session: Session,
     array: Array,
-    buffer: Buffer,
-    kind: int,
-    shape: tuple[int, ...],
-    strides: list[int] | None,
+    upload: Upload,
     devices: tuple[int, ...],
+    parts: list[shardings.Part] | None = None,
 ) -> None:
-    """Sends a buffer to the hosts of the devices, each of which makes shards of it."""
-    dtype = dtype_name(kind)
-    body = [array.number, dtype, list(shape), strides, list(devices), array.sharding.memory_kind]
-    if buffer.path:
-        session.world.ask(devices, Command.PUT, [*body, buffer.path], lambda *_: buffer.discard())
-    else:
-        session.world.send(devices, Command.PUT, [0, *body, None], buffer.data)
+    """Sends bytes to the hosts of the devices, each of which makes shards of them."""
+    body = [array.number, upload.dtype, upload.shape, upload.strides, devices, parts, array.sharding.memory_kind]
+    buffer = upload.buffer
+    session.run.send(
+        devices, Command.PUT, [*body, buffer.path], buffer.data, file=buffer.path, file_bytes=buffer.file_bytes
+    )
 
 
 class _Discarding:

@@ -30,7 +30,7 @@ def copy_to_host_buffer(session: Session, request: pb.CopyToHostBufferRequest, r
             session.buffers.store(handle, payload)
         respond(error or pb.CopyToHostBufferResponse())
 
-    session.world.ask((device,), Command.READ, [array.number, device, strides, path], answer)
+    session.run.ask((device,), Command.READ, [array.number, device, strides, path], answer)
     return LATER
 
 
@@ -80,4 +80,4 @@ def _wait(session: Session, arrays: Sequence[tuple[int, tuple[int, ...]]], respo
     if not arrays:
         respond(response)
     for number, devices in arrays:
-        session.world.ask(devices, Command.WAIT, [[number]], answer)
+        session.run.ask(devices, Command.WAIT, [[number]], answer)

@@ -14,6 +14,7 @@ from elastic.commands import Command
 from elastic.controller import shardings
 from elastic.controller.placement import spread
 from elastic.controller.programs import Compiler
+from elastic.controller.requests.uploads import put_all_held
 from elastic.controller.session import Session
 from elastic.controller.shardings import Sharding
 from elastic.controller.stream import RequestStream
@@ -199,8 +200,13 @@ class Client:
             shards.addressable_shard_indices.add(indices=[index])
             shards.host_buffers.add(dtype=f32(), shape=pb.ShapeProto(dims=shard), host_buffer_handle=1000 + index)
         self.call(pb.MakeArraysFromHostBufferShardsRequest(specs=[shards], array_handles=[handle]))
+        self.settle()
         self.world.heard()
         return self.number(handle)
+
+    def settle(self) -> None:
+        """Sends the hosts what is held back until the next request."""
+        put_all_held(self.session)
 
     def deleted(self, handle: int) -> bool:
         return self.call(pb.IsArrayDeletedRequest(array_handle=handle)).deleted

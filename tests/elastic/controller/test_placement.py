@@ -28,7 +28,8 @@ def test_every_virtual_device_has_one_owner_and_every_owner_knows_its_devices(si
 @given(sizes())
 def test_hosts_own_equally_many_devices_within_one(size):
     hosts, devices = size
-    counts = [len(spread(1, hosts, devices).local_devices(rank)) for rank in range(len(hosts))]
+    placement = spread(1, hosts, devices)
+    counts = [len(placement.local_devices(rank)) for rank in range(len(hosts))]
     assert min(counts) >= 1
     assert max(counts) - min(counts) <= 1
 
@@ -39,6 +40,7 @@ def test_a_host_owns_a_contiguous_block_in_the_order_of_the_hosts(size):
     hosts, devices = size
     placement = spread(1, hosts, devices)
     assert [device for rank in range(len(hosts)) for device in placement.local_devices(rank)] == list(range(devices))
+    assert [device for held in placement.by_host().values() for device in held] == list(range(devices))
 
 
 @settings(deadline=None)

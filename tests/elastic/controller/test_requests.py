@@ -72,10 +72,11 @@ def test_bytes_go_to_every_host_of_the_array(client, world, sharding):
     client.session.buffers.store(1, b"12345678")
     response = client.call(from_buffer(sharding, array_handle=NEW))
     assert response.array_handle == NEW
+    client.settle()
     assert world.payloads == [b"12345678"]
     devices = sharding.devices
     assert world.heard() == [
-        (Command.PUT, devices, 0, client.number(NEW), "float32", [2], None, list(devices), None, None)
+        (Command.PUT, devices, 0, client.number(NEW), "float32", [2], None, list(devices), None, None, None)
     ]
     assert 1 not in client.session.buffers
 
@@ -87,8 +88,10 @@ def test_strides_memory_and_type_travel_with_the_bytes(client, world):
     client.call(
         from_buffer(sharding, dims=(2, 3), kind=pb.DTypeProto.KIND_BF16, byte_strides=strides, array_handle=NEW)
     )
-    ((*_, dtype, dims, sent, devices, memory, path),) = world.heard()
-    assert (dtype, dims, sent, devices, memory, path) == ("bfloat16", [2, 3], [2, -4], [3], "pinned_host", None)
+    client.settle()
+    ((*_, dtype, dims, sent, devices, parts, memory, path),) = world.heard()
+    assert (dtype, dims, sent, devices) == ("bfloat16", [2, 3], [2, -4], [3])
+    assert (parts, memory, path) == (None, "pinned_host", None)
 
 
 def test_the_server_names_an_array_that_the_client_did_not(client):
@@ -114,10 +117,12 @@ def test_an_upload_by_file_is_told_by_its_path_and_removed_when_the_hosts_have_i
 def test_an_upload_is_removed_when_the_hosts_are_gone_or_refuse_it(client, world, uploaded, tmp_path):
     uploaded()
     client.call(from_buffer(shardings.single(0)))
+    client.settle()
     world.answer(world.waiting[0], StatusError(Code.INVALID_ARGUMENT, "too short"))
     world.failure = StatusError(Code.UNAVAILABLE, "host h0 was lost")
     uploaded(2)
     client.call(from_buffer(shardings.single(0), buffer=2))
+    client.settle()
     assert list(tmp_path.iterdir()) == []
 
 
@@ -150,8 +155,8 @@ def test_each_shard_goes_to_its_own_devices(client, world):
     assert world.payloads == [b"upper", b"lower"]
     number = client.number(NEW)
     assert world.heard() == [
-        (Command.PUT, (3,), 0, number, "float32", [2, 6], None, [3], None, None),
-        (Command.PUT, (0,), 0, number, "float32", [2, 6], None, [0], None, None),
+        (Command.PUT, (3,), 0, number, "float32", [2, 6], None, [3], None, None, None),
+        (Command.PUT, (0,), 0, number, "float32", [2, 6], None, [0], None, None, None),
     ]
 
 

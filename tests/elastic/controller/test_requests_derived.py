@@ -170,6 +170,85 @@ def test_a_deleted_array_gives_nothing(client, world, request_):
     assert world.heard() == []
 
 
+# Cuts
+
+HALVES = [[[0, 2], [0, 6]], [[2, 4], [0, 6]]]
+
+
+def reshard(array, sharding, *, result=NEW, dims=(4, 6), donate=True):
+    spec = pb.ArraySpecProto(dtype=f32(), shape=shape(*dims), sharding=sharding.proto)
+    semantics = pb.ARRAY_COPY_SEMANTICS_DONATE_INPUT if donate else pb.ARRAY_COPY_SEMANTICS_ALWAYS_COPY
+    return pb.ReshardArraysRequest(
+        array_handles=[array], array_specs=[spec], result_handles=[result], copy_semantics=semantics
+    )
+
+
+def upload(client, handle, device, data=b"bytes"):
+    client.session.buffers.store(1, data)
+    fields = {"dtype": f32(), "shape": shape(4, 6), "sharding": shardings.single(device).proto}
+    client.call(pb.MakeArrayFromHostBufferRequest(host_buffer_handle=1, array_handle=handle, **fields))
+
+
+def test_an_upload_that_is_cut_at_once_goes_to_its_hosts_in_one_message(client, world):
+    upload(client, 5, 0)
+    assert list(client.call(reshard(5, cut(3, 0))).array_handles) == [NEW]
+    assert world.payloads == [b"bytes"]
+    arguments = (0, client.number(NEW), "float32", [4, 6], None, [3, 0], HALVES, None, None)
+    assert world.heard() == [(Command.PUT, (3, 0), *arguments)]
+    assert client.deleted(5)
+    client.call(pb.DestructArrayRequest(array_handle=[5]))
+    assert world.heard() == []  # No host has ever had it.
+
+
+def test_an_upload_that_something_else_follows_goes_where_it_was_uploaded_to(client, world):
+    upload(client, 5, 0)
+    assert world.heard() == []
+    client.call(pb.IsArrayDeletedRequest(array_handle=5))
+    assert [told[:2] for told in world.heard()] == [(Command.PUT, (0,))]
+    client.call(reshard(5, cut(3, 0)))
+    number = client.session.arrays.get(NEW).number
+    ((command, devices, *arguments),) = world.heard()
+    assert (command, set(devices)) == (Command.COPY, {0, 3})
+    assert arguments == [number, client.number(5), [[0, 3], [0, 0]], HALVES, None]
+
+
+def test_an_upload_that_is_to_stay_is_cut_on_its_device(client, world):
+    upload(client, 5, 0)
+    client.call(reshard(5, cut(3, 0), donate=False))
+    assert [told[0] for told in world.heard()] == [Command.PUT, Command.COPY]
+    assert not client.deleted(5)
+
+
+def test_uploads_in_a_row_go_in_their_order(client, world):
+    for handle in (5, 6, 7):
+        upload(client, handle, 0, bytes([handle]))
+    client.call(reshard(6, cut(3, 0)))
+    client.call(pb.IsArrayDeletedRequest(array_handle=5))
+    assert world.payloads == [b"\6", b"\5", b"\7"]
+
+
+def test_an_upload_that_nobody_came_for_goes_with_its_session(client, world, tmp_path):
+    (tmp_path / "lt_1").write_bytes(b"bytes")
+    client.session.buffers.store_file(1, 5)
+    fields = {"dtype": f32(), "shape": shape(4, 6), "sharding": shardings.single(0).proto}
+    client.call(pb.MakeArrayFromHostBufferRequest(host_buffer_handle=1, array_handle=5, **fields))
+    assert len(list(tmp_path.iterdir())) == 1
+    client.session.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_in_parts_cannot_be_cut_again(client, world):
+    client.make(5, cut(0, 2))
+    client.refused(Code.UNIMPLEMENTED, reshard(5, cut(2, 0)))
+    assert not client.deleted(5)
+
+
+def test_a_cut_keeps_the_shape(client, world):
+    client.make(5, 0)
+    client.refused(Code.INVALID_ARGUMENT, reshard(5, cut(0, 2), dims=(8, 3)))
+    assert world.heard() == []
+
+
 # Copies
 
 
@@ -177,7 +256,7 @@ def test_a_copy_goes_from_each_device_to_its_counterpart(client, world):
     number = client.make(5, cut(0, 2))
     assert list(client.call(copy(5, device_ids=[3, 0])).array_handles) == [NEW]
     ((command, devices, *arguments),) = world.heard()
-    assert (command, arguments) == (Command.COPY, [client.number(NEW), number, [[0, 3], [2, 0]], None])
+    assert (command, arguments) == (Command.COPY, [client.number(NEW), number, [[0, 3], [2, 0]], None, None])
     assert set(devices) == {0, 2, 3}
     assert client.session.arrays.get(NEW).devices == (3, 0)
     assert client.session.arrays.get(NEW).sharding.shard_shapes((4, 6)) == [(2, 6)] * 2
@@ -187,7 +266,7 @@ def test_a_copy_goes_from_each_device_to_its_counterpart(client, world):
 def test_a_copy_may_stay_on_its_devices_and_change_its_memory(client, world):
     number = client.make(5, cut(0, 2))
     client.call(copy(5, memory_kind="pinned_host"))
-    assert world.heard() == [(Command.COPY, (0, 2), client.number(NEW), number, [[0, 0], [2, 2]], "pinned_host")]
+    assert world.heard() == [(Command.COPY, (0, 2), client.number(NEW), number, [[0, 0], [2, 2]], None, "pinned_host")]
     assert client.session.arrays.get(NEW).sharding.memory_kind == "pinned_host"
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from jax._src.op_shardings import op_sharding_to_indices
 from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
 
 from elastic.controller import shardings
@@ -198,6 +199,36 @@ def test_shard_shapes_are_those_of_jax(case):
     op_sharding = sharding._to_xla_hlo_sharding(len(whole)).to_proto().SerializeToString()
     ours = shardings.tiled(range(mesh.size), op_sharding)
     assert ours.shard_shapes(whole) == [sharding.shard_shape(whole)] * mesh.size
+
+
+@settings(deadline=None)
+@given(named())
+def test_the_parts_are_those_of_jax(case):
+    mesh, spec, whole = case
+    op_sharding = NamedSharding(mesh, spec)._to_xla_hlo_sharding(len(whole))
+    ours = shardings.tiled(range(mesh.size), op_sharding.to_proto().SerializeToString())
+    indices = op_sharding_to_indices(op_sharding, whole, mesh.size)
+    assert ours.parts(whole) == [
+        tuple(index.indices(size)[:2] for index, size in zip(part, whole, strict=True)) for part in indices
+    ]
+
+
+def test_the_devices_of_the_parts_may_be_listed():
+    op_sharding = pb.OpSharding(type=pb.OpSharding.OTHER, tile_assignment_devices=[2, 0, 1])
+    op_sharding.tile_assignment_dimensions.extend((3, 1))
+    sharding = shardings.tiled((7, 8, 9), op_sharding.SerializeToString())
+    assert sharding.parts((6, 5)) == [((2, 4), (0, 5)), ((4, 6), (0, 5)), ((0, 2), (0, 5))]
+
+
+@each_format
+def test_a_format_that_does_not_tell_its_parts_says_so(kind, detail, whole, shards):
+    sharding = shardings.parse(serialized(kind, detail))
+    if kind == "SingleDeviceSharding":
+        assert sharding.parts(whole) == [((0, 4), (0, 6))]
+    elif kind != "HloSharding":
+        with pytest.raises(StatusError, match="does not tell") as raised:
+            sharding.parts(whole)
+        assert raised.value.code is Code.UNIMPLEMENTED
 
 
 def test_the_representation_names_format_and_devices():

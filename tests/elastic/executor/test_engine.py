@@ -75,8 +75,8 @@ class Channel:
     def put(self, array, values, *devices):
         """Puts values of float32 on devices."""
         values = np.asarray(values, np.float32)
-        shape = list(values.shape)
-        self.tell(Command.PUT, 0, array, "float32", shape, None, list(devices), None, None, payload=values.tobytes())
+        rest = list(values.shape), None, list(devices), None, None, None
+        self.tell(Command.PUT, 0, array, "float32", *rest, payload=values.tobytes())
 
     def read(self, array, device):
         return np.frombuffer(self.ask(Command.READ, array, device, None, None)[1], np.float32).tolist()
@@ -157,7 +157,7 @@ def test_bytes_become_a_shard_on_each_device_of_this_host(channel):
 
 def test_bytes_may_come_with_strides_and_be_read_with_others(channel):
     data = np.arange(6, dtype=np.int16)
-    channel.tell(Command.PUT, 0, 7, "int16", [2, 3], [2, 4], [0], None, None, payload=data.tobytes())
+    channel.tell(Command.PUT, 0, 7, "int16", [2, 3], [2, 4], [0], None, None, None, payload=data.tobytes())
     _, dense = channel.ask(Command.READ, 7, 0, None, None)
     assert np.frombuffer(dense, np.int16).tolist() == [0, 2, 4, 1, 3, 5]
     _, turned = channel.ask(Command.READ, 7, 0, [2, 4], None)
@@ -167,7 +167,7 @@ def test_bytes_may_come_with_strides_and_be_read_with_others(channel):
 def test_bytes_may_come_from_a_file(channel, tmp_path):
     path = tmp_path / "upload"
     path.write_bytes(np.arange(3, dtype=np.float32).tobytes())
-    assert channel.ask(Command.PUT, 7, "float32", [3], None, [0], None, str(path)) == (None, b"")
+    assert channel.ask(Command.PUT, 7, "float32", [3], None, [0], None, None, str(path)) == (None, b"")
     path.unlink()
     assert channel.read(7, 0) == [0, 1, 2]
 
@@ -175,7 +175,7 @@ def test_bytes_may_come_from_a_file(channel, tmp_path):
 def test_an_empty_file_is_an_array_without_elements(channel, tmp_path):
     path = tmp_path / "upload"
     path.touch()
-    channel.ask(Command.PUT, 7, "float32", [0, 2], None, [0], None, str(path))
+    channel.ask(Command.PUT, 7, "float32", [0, 2], None, [0], None, None, str(path))
     assert channel.read(7, 0) == []
 
 
@@ -190,7 +190,7 @@ def test_an_empty_file_is_an_array_without_elements(channel, tmp_path):
     ids=["too-few-bytes", "unknown-type", "strides-outside", "no-file"],
 )
 def test_bytes_that_are_no_array_are_an_error_where_the_array_is_used(channel, dtype, shape, strides, path):
-    channel.ask(Command.PUT, 7, dtype, shape, strides, [0], None, path, payload=bytes(12))
+    channel.ask(Command.PUT, 7, dtype, shape, strides, [0], None, None, path, payload=bytes(12))
     error = channel.error(Command.WAIT, [7])
     assert channel.error(Command.READ, 7, 0, None, None).message == error.message
 
@@ -214,14 +214,14 @@ def test_an_alias_of_what_is_not_here_is_an_error_and_not_the_end(channel, sourc
 
 def test_a_copy_within_the_host_is_an_array_of_its_own(channel):
     channel.put(7, [1, 2, 3], 0)
-    channel.tell(Command.COPY, 8, 7, [[0, 1]], None)
+    channel.tell(Command.COPY, 8, 7, [[0, 1]], None, None)
     channel.tell(Command.FREE, [7])
     assert channel.read(8, 1) == [1, 2, 3]
 
 
 def test_a_copy_to_another_host_is_sent_to_the_owner_of_the_device(host, channel):
     channel.put(7, [1, 2, 3], 1)
-    channel.tell(Command.COPY, 8, 7, [[1, 3]], "pinned_host")
+    channel.tell(Command.COPY, 8, 7, [[1, 3]], None, "pinned_host")
     channel.tell(Command.FREE, [7])
     address, name, shard, memory_kind = host.outbox.sent.get(timeout=PATIENCE)
     assert (address, name, memory_kind) == ("there:2", (8, 3), "pinned_host")
@@ -229,7 +229,7 @@ def test_a_copy_to_another_host_is_sent_to_the_owner_of_the_device(host, channel
 
 
 def test_a_copy_from_another_host_is_there_when_it_has_come(host, channel):
-    channel.tell(Command.COPY, 8, 7, [[2, 0]], None)
+    channel.tell(Command.COPY, 8, 7, [[2, 0]], None, None)
     reading = channel.start(Command.READ, 8, 0, None, None)
     waiting = channel.start(Command.WAIT, [8])
     channel.ask(Command.PING)
@@ -239,7 +239,7 @@ def test_a_copy_from_another_host_is_there_when_it_has_come(host, channel):
 
 
 def test_a_copy_that_the_other_host_cannot_send_is_its_error(host, channel):
-    channel.tell(Command.COPY, 8, 7, [[2, 0]], None)
+    channel.tell(Command.COPY, 8, 7, [[2, 0]], None, None)
     reading = channel.start(Command.READ, 8, 0, None, None)
     host.mailbox.deliver((8, 0), StatusError(Code.DATA_LOSS, "the cause"))
     with pytest.raises(StatusError, match="the cause") as raised:
@@ -249,7 +249,7 @@ def test_a_copy_that_the_other_host_cannot_send_is_its_error(host, channel):
 
 @pytest.mark.parametrize("there", [1, 3], ids=["here", "elsewhere"])
 def test_a_copy_of_what_is_not_here_is_an_error_and_not_the_end(host, channel, there):
-    channel.tell(Command.COPY, 8, 7, [[0, there]], None)
+    channel.tell(Command.COPY, 8, 7, [[0, there]], None, None)
     if there == 1:
         assert channel.error(Command.READ, 8, 1, None, None).code is Code.NOT_FOUND
     else:

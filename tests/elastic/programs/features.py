@@ -122,6 +122,22 @@ def views_with_negative_and_zero_strides():
 
 
 @case
+def uploads_that_are_cut():
+    x, mesh = numbers(16, 16), mesh_2d()
+    specs = [P(), P("x"), P("y"), P("x", "y"), P("y", "x"), P(("y", "x")), P(None, ("x", "y")), P(None, "y")]
+    cut = [sharded(view, spec, mesh) for view in (x, x.T, x[::-1], x[8:, ::2].astype("bfloat16")) for spec in specs]
+    half = Mesh(np.array(jax.devices())[[5, 2, 7, 0]], "d")
+    return cut, [shard.data for array in cut for shard in array.addressable_shards], sharded(x, P("d"), half)
+
+
+@case
+def uploads_that_are_used_as_they_are_and_then_cut():
+    f = jax.jit(lambda a, b: a * 2 + b, in_shardings=NamedSharding(mesh_1d(), P("d")))
+    x = jax.device_put(numbers(8, 4), jax.devices()[3])
+    return f(numbers(8, 4), numbers(8, 4) + 1), x, jax.device_put(x, NamedSharding(mesh_1d(), P())), x + 1
+
+
+@case
 def large_transfers():
     x = (np.arange(3_000_000) % 251).astype(np.uint8)
     y = sharded(x[:2_999_992], P("d"))

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from jax._src import pjit
+from jax._src import literals, pjit
 from jax._src.interpreters import pxla
 
-from elastic import numpy_views
-from elastic.numpy_views import uploadable
+from elastic import numpy_uploads
+from elastic.numpy_uploads import uploadable
 
 slices = st.builds(
     slice, st.none() | st.integers(-5, 5), st.none() | st.integers(-5, 5), st.sampled_from([-3, -1, 1, 2])
@@ -107,7 +107,9 @@ def installed(monkeypatch, limit):
 
     monkeypatch.setattr(pxla, "batched_device_put", device_put)
     monkeypatch.setattr(pjit, "_get_fastpath_data", lambda *given: "the fast path")
-    numpy_views.install(limit.make)
+    for kind in (np.ndarray, literals.TypedNdArray):
+        monkeypatch.setitem(pxla.shard_arg_handlers, kind, pxla.shard_arg_handlers[kind])
+    numpy_uploads.install(limit.make)
     return reached
 
 
@@ -132,7 +134,7 @@ def test_only_numpy_bytes_that_go_to_a_pool_are_counted(installed, limit):
 
 def test_installing_twice_is_as_installing_once(installed, limit):
     ours = pxla.batched_device_put, pjit._get_fastpath_data
-    numpy_views.install(limit.make)
+    numpy_uploads.install(limit.make)
     assert (pxla.batched_device_put, pjit._get_fastpath_data) == ours
 
 

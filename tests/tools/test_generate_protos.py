@@ -5,17 +5,41 @@ from pathlib import Path
 
 import pytest
 
-from elastic.proto import generate as module
-from elastic.proto.generate import GENCODE_VERSION, GENERATED, GRPCIO_TOOLS, PACKAGE_ROOT, gencode_version, main, stale
+from tools import generate_protos as module
+from tools.generate_protos import (
+    GENCODE_VERSION,
+    GRPCIO_TOOLS,
+    PROJECT_ROOT,
+    PROTOS,
+    gencode_version,
+    generated_from,
+    main,
+    stale,
+)
+
+GENERATED = [name for proto in PROTOS for name in generated_from(proto)]
 
 
 def committed() -> dict[str, str]:
-    return {name: (PACKAGE_ROOT / name).read_text(encoding="utf-8") for name in GENERATED}
+    return {name: (PROJECT_ROOT / name).read_text(encoding="utf-8") for name in GENERATED}
 
 
-def test_the_committed_code_is_stamped_with_the_oldest_protobuf_that_we_support() -> None:
-    project = (PACKAGE_ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    assert gencode_version(committed()[GENERATED[0]]) == GENCODE_VERSION
+def test_every_proto_file_of_the_project_is_generated() -> None:
+    found = {
+        str(path.relative_to(PROJECT_ROOT))
+        for package in ("elastic", "membership", "checkpoint", "chaos")
+        for path in (PROJECT_ROOT / package).rglob("*.proto")
+    }
+    assert found == set(PROTOS)
+
+
+@pytest.mark.parametrize("proto", PROTOS)
+def test_the_committed_code_is_stamped_with_the_oldest_protobuf_that_we_support(proto: str) -> None:
+    assert gencode_version(committed()[generated_from(proto)[0]]) == GENCODE_VERSION
+
+
+def test_the_versions_are_those_of_the_project_file() -> None:
+    project = (PROJECT_ROOT / "pyproject.toml").read_text(encoding="utf-8")
     assert f'"protobuf>={GENCODE_VERSION},' in project
     assert f'"{GRPCIO_TOOLS}"' in project
 

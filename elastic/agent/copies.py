@@ -1,0 +1,70 @@
+"""Copies of snapshots that go from one host's memory to another's, from agent to agent.
+
+The sender opens a connection in the role "copies" and sends [digest] + bytes for each, then []; the receiver answers []
+when it has saved all, or [text of what went wrong].
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from elastic import wire
+from elastic.handshake import HandshakeError
+from elastic.host_memory import digest_of, read, save
+from elastic.status import StatusError
+
+ROLE = "copies"
+
+
+def send(memory: Path, digests: Sequence[bytes], address: str, secret: bytes) -> str | None:
+    """Sends copies to the agent at an address; blocks. The result is what went wrong, or None."""
+    try:
+        channel = wire.dial(address, secret, {"role": ROLE})
+        try:
+            for digest in digests:
+                channel.send([digest], read(memory, digest))
+            channel.send([])
+            answer: list[str] = channel.receive()[0]
+            return answer[0] if answer else None
+        finally:
+            channel.close()
+    except (OSError, EOFError, HandshakeError, wire.FrameError, StatusError) as error:
+        return str(error) or type(error).__name__
+
+
+class Receiver:
+    """Saves what other agents send."""
+
+    def __init__(self, memory: Path) -> None:
+        self._memory = memory
+        # In a thread, so that a large copy does not hold up heartbeats; in one, so that the end comes last.
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="copies")
+        self._loop = asyncio.get_running_loop()
+
+    def serve(self, link: wire.Link) -> None:
+        """Takes over a connection in the role "copies"."""
+        problems: list[str] = []
+
+        def received(message: list[Any], payload: wire.Bytes) -> None:
+            if message:
+                self._thread.submit(self._save, message[0], payload, problems.append)
+            else:
+                self._thread.submit(self._loop.call_soon_threadsafe, lambda: link.send(wire.frame(problems[:1])))
+
+        link.redirect(received, lambda _: None)
+
+    def close(self) -> None:
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    def _save(self, digest: bytes, data: wire.Bytes, failed: Callable[[str], None]) -> None:
+        try:
+            if digest_of(data) != digest:
+                failed(f"the copy {digest.hex()} was changed on its way")
+            else:
+                save(self._memory, digest, data)
+        except OSError as error:
+            failed(f"the copy {digest.hex()} cannot be saved: {error}")

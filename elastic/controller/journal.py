@@ -1,0 +1,101 @@
+"""The journal: what was sent to the hosts since the last snapshot, in order, so that another world can be told again.
+
+Plain data; sends nothing. Commands name arrays, programs and virtual devices, never hosts, so an entry means the same
+to every world.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from elastic import wire
+from elastic.commands import Command
+from elastic.status import StatusError
+
+Answer = Callable[[StatusError | None, Any, wire.Bytes], None]
+"""Called once with (error or None, result, payload)."""
+
+_QUESTIONS = frozenset({Command.READ, Command.WAIT, Command.TEXT, Command.COST})
+"""Commands that change nothing on the hosts: once answered they need not be told again."""
+
+_ENTRY_BYTES = 300
+"""About what an entry takes in memory besides its bytes."""
+
+
+@dataclass(slots=True, eq=False)
+class Entry:
+    """One command as it was sent.
+
+    Attributes:
+        devices: the virtual devices whose owners get it.
+        header: the encoded message; the payload goes behind it.
+        request: the number that its answers carry, 0 if none is wanted.
+        answer: who waits for the answer; None once it is given.
+        file: a file of shared memory that the command names and the entry keeps.
+    """
+
+    devices: tuple[int, ...]
+    command: Command
+    header: bytes
+    payload: wire.Bytes = b""
+    request: int = 0
+    answer: Answer | None = None
+    file: str | None = None
+    file_bytes: int = 0
+
+    @property
+    def nbytes(self) -> int:
+        return _ENTRY_BYTES + len(self.header) + len(self.payload) + self.file_bytes
+
+    @property
+    def settled(self) -> bool:
+        """Whether a new world need not hear of it."""
+        return self.answer is None and self.command in _QUESTIONS
+
+    def discard(self) -> None:
+        """Removes the file. Who has mapped it keeps the bytes."""
+        if self.file is not None:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self.file)
+
+
+@dataclass(slots=True)
+class Journal:
+    """The entries since the last snapshot. Positions count all entries of a run."""
+
+    entries: deque[Entry] = field(default_factory=deque)
+    start: int = 0
+    """The position of the first entry."""
+    nbytes: int = 0
+
+    @property
+    def end(self) -> int:
+        """The position that the next entry gets."""
+        return self.start + len(self.entries)
+
+    def add(self, entry: Entry) -> None:
+        self.entries.append(entry)
+        self.nbytes += entry.nbytes
+
+    def unsettled(self) -> Iterator[Entry]:
+        """What a new world must be told, in order."""
+        return (entry for entry in self.entries if not entry.settled)
+
+    def waiting_before(self, position: int) -> list[Entry]:
+        """The entries before a position that wait for an answer."""
+        before = itertools.islice(self.entries, max(position - self.start, 0))
+        return [entry for entry in before if entry.answer is not None]
+
+    def trim(self, position: int) -> None:
+        """Forgets what lies before a position, and removes its files."""
+        while self.start < position:
+            entry = self.entries.popleft()
+            self.start += 1
+            self.nbytes -= entry.nbytes
+            entry.discard()

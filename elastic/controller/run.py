@@ -1,0 +1,473 @@
+"""A run: the one ordered stream of commands, told to one world after the other.
+
+Sessions send here and never learn that a world was lost. What they send stands in the journal; when a host is lost,
+the executors that are left are killed, the next generation's world is formed of the hosts that live, and it is told
+what the journal holds. Questions that were not answered are answered by the new world.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import logging
+import time
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from elastic import wire
+from elastic.commands import Command
+from elastic.controller.callbacks import CallbackSwitch
+from elastic.controller.hosts import Host
+from elastic.controller.journal import Answer, Entry, Journal
+from elastic.controller.placement import Candidate, Placement, place
+from elastic.controller.programs import ProgramTable
+from elastic.controller.snapshots import EMPTY, DataLossError, SnapshotError, Snapshots
+from elastic.controller.watch import Watch
+from elastic.controller.world import World, WorldLost
+from elastic.errors import HostLostError, PoolError
+from elastic.status import Code, StatusError
+
+log = logging.getLogger(__name__)
+
+_MOST_ATTEMPTS = 10
+"""Worlds that may fail in a row, none of them told all that the journal holds, before the run is given up."""
+
+
+_LARGE = 256 << 20
+"""Bytes of the journal at which a snapshot is due at once."""
+
+_FULL = 512 << 20
+"""Bytes of the journal at which no more is taken from the client."""
+
+_SHORTEST_S = 0.2
+"""Seconds between two snapshots at least."""
+
+_BUDGET = 0.02
+"""The share of the time that saving may take."""
+
+
+class NoPlacementError(PoolError):
+    """There are no hosts to place the virtual devices on."""
+
+
+@dataclass(frozen=True)
+class _Move:
+    """A reason to go on with other hosts, though none was lost."""
+
+    host: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Recovered:
+    """A failure and what was done about it. Times in seconds."""
+
+    host: str
+    reason: str
+    plan: str
+    phases: dict[str, float]
+    operations_replayed: int
+
+    @property
+    def total(self) -> float:
+        return sum(self.phases.values())
+
+
+class Run:
+    """The virtual devices of a run and everything that is asked of them."""
+
+    def __init__(
+        self,
+        virtual_devices: int,
+        secret: bytes,
+        *,
+        recovered: Callable[[Recovered], None] = lambda _: None,
+        failed: Callable[[HostLostError], None] = lambda _: None,
+    ) -> None:
+        """`recovered` is called after each recovery, `failed` once if the run cannot go on."""
+        self.callbacks = CallbackSwitch()
+        self.programs = ProgramTable()
+        self.devices: list[dict[str, Any]] = []
+        """What each virtual device is (see `executor.process.describe`)."""
+        self.failure: HostLostError | None = None
+        self.generation = 0
+        self.placement: Placement | None = None
+        self.on_congestion: Callable[[], None] = lambda: None
+        self._virtual_devices = virtual_devices
+        self._secret = secret
+        self._recovered = recovered
+        self._failed = failed
+        self._hosts: dict[str, Host] = {}
+        self._watch = Watch()
+        self._journal = Journal()
+        self._snapshots = Snapshots(self._hosts)
+        self._snapshotting: asyncio.Task[None] | None = None
+        self._requests = itertools.count(1)
+        self._world: World | None = None
+        self._worlds: list[World] = []
+        """The one in use, and the one that is being formed."""
+        self._executors: dict[tuple[str, int], tuple[str, int]] = {}
+        """(host, pid) -> what the watch knows it by."""
+        self._formed = asyncio.Event()
+        self._answer_came = asyncio.Event()
+        self._large = asyncio.Event()
+        self._moves: list[_Move] = []
+        self._replayed = 0
+        self._recovery: asyncio.Task[None] | None = None
+
+    # Hosts
+
+    async def start(self, hosts: Sequence[Host]) -> None:
+        """Forms the first world. Raises `PoolError` or `HostLostError` if it cannot be formed."""
+        for host in hosts:
+            self._add(host)
+        world = await self._form()
+        self.devices = world.devices
+        self._use(world)
+        self._snapshotting = self._start(self._take_snapshots())
+
+    def host_joined(self, host: Host) -> None:
+        """A host more; the run spreads out to it at the next snapshot."""
+        self._add(host)
+        self._moves.append(_Move(host.id, "it joined"))
+
+    def _add(self, host: Host) -> None:
+        self._hosts[host.id] = host
+        self._watch.begin(host.id, host.incarnation, lambda reason: self._host_silent(host, reason))
+        host.on_beat = lambda moved: self._heard(host, moved)
+
+    def _heard(self, host: Host, executors: Sequence[int]) -> None:
+        self._watch.heard(host.id, host.incarnation)
+        for pid in executors:
+            if (host.id, pid) in self._executors:
+                self._watch.heard(*self._executors[host.id, pid])
+
+    def _host_silent(self, host: Host, reason: str) -> None:
+        host.close()
+        self.host_lost(host.id, reason)
+
+    def host_drains(self, id: str, reason: str) -> None:
+        """A host is about to go: what it holds is moved first."""
+        host = self._hosts.get(id)
+        if host is not None and not host.draining:
+            host.draining = True
+            self._moves.append(_Move(id, reason))
+
+    def host_lost(self, id: str, reason: str) -> None:
+        """A host's agent is gone, and with it all that ran there."""
+        host = self._hosts.pop(id, None)
+        if host is not None:
+            self._watch.end(id, host.incarnation)
+        self._snapshots.host_lost(id)
+        for world in self._worlds:
+            if id in world.placement.hosts:
+                world.lost(id, reason)
+
+    def close(self) -> None:
+        """Kills the executors."""
+        for task in (self._recovery, self._snapshotting):
+            if task is not None:
+                task.cancel()
+        self._watch.close()
+        for world in list(self._worlds):
+            self._end(world)
+
+    # The stream
+
+    def send(
+        self,
+        devices: tuple[int, ...],
+        command: Command,
+        arguments: Sequence[Any],
+        payload: wire.Bytes = b"",
+        *,
+        file: str | None = None,
+        file_bytes: int = 0,
+    ) -> None:
+        """Sends a command to the hosts that own any of the virtual devices; in order, whatever becomes of hosts.
+
+        `file` is one that the command names: it is kept for as long as the command may have to be told again.
+        Raises `StatusError` if a device does not exist.
+        """
+        self._check(devices)
+        header = wire.frame_header((command, *arguments), len(payload))
+        self._tell(Entry(devices, command, header, payload, file=file, file_bytes=file_bytes))
+
+    def ask(
+        self,
+        devices: tuple[int, ...],
+        command: Command,
+        arguments: Sequence[Any],
+        answer: Answer,
+        payload: wire.Bytes = b"",
+    ) -> None:
+        """Sends a command that each owner of the devices answers; `answer` is called once, when all have.
+
+        It gets the first error, else the result and payload of the first owner. Raises as `send` does.
+        """
+        self._check(devices)
+        if self.failure is not None:
+            answer(StatusError(Code.UNAVAILABLE, str(self.failure)), None, b"")
+            return
+        request = next(self._requests)
+        header = wire.frame_header((command, request, *arguments), len(payload))
+        self._tell(Entry(devices, command, header, payload, request, answer))
+
+    async def world(self) -> World:
+        """The world, once there is one that has been told everything. Raises `StatusError` if the run has failed."""
+        while self._world is None:
+            if self.failure is not None:
+                raise StatusError(Code.UNAVAILABLE, str(self.failure))
+            await self._formed.wait()
+        return self._world
+
+    def forget(self) -> None:
+        """Ends the account of a client that has left: nothing that it had needs to be told again."""
+        self._journal.trim(self._journal.end)
+        self._snapshots.committed = EMPTY
+        self.callbacks.clear()
+        self.programs.clear()
+
+    @property
+    def congested(self) -> bool:
+        """True while a host takes commands more slowly than they are sent, or the journal is full."""
+        return self._world is not None and (self._world.congested or self._journal.nbytes > _FULL)
+
+    def _check(self, devices: Sequence[int]) -> None:
+        if not all(0 <= device < self._virtual_devices for device in devices):
+            raise StatusError(
+                Code.INVALID_ARGUMENT,
+                f"virtual devices {list(devices)} do not all exist; there are {self._virtual_devices}",
+            )
+
+    def _tell(self, entry: Entry) -> None:
+        full = self._journal.nbytes > _FULL
+        self._journal.add(entry)
+        if self._journal.nbytes > _LARGE:
+            self._large.set()
+        if self._journal.nbytes > _FULL and not full:
+            self.on_congestion()
+        if self._world is not None:
+            self._tell_world(self._world, entry)
+
+    def _tell_world(self, world: World, entry: Entry) -> None:
+        if entry.answer is not None:
+            world.expect(entry.devices, entry.request, lambda *outcome: self._answered(entry, *outcome))
+        world.post(entry.devices, entry.header, entry.payload)
+
+    def _answered(self, entry: Entry, error: StatusError | None, result: Any, payload: wire.Bytes) -> None:
+        if isinstance(error, WorldLost):
+            self._answer_came.set()
+            return  # The next world will be asked.
+        answer, entry.answer = entry.answer, None
+        self._answer_came.set()
+        if answer is not None:
+            answer(error, result, payload)
+
+    # From one world to the next
+
+    def _use(self, world: World) -> None:
+        self._world = world
+        world.on_congestion = lambda: self.on_congestion()
+        self._formed.set()
+
+    def _leave(self) -> World | None:
+        """Sends nothing to the world any more; what comes waits in the journal for the next one."""
+        world, self._world = self._world, None
+        self._formed.clear()
+        self.on_congestion()
+        return world
+
+    def _world_failed(self, failure: HostLostError) -> None:
+        if self._world is None:
+            return  # Whoever works with it has its requests answered with `WorldLost`.
+        world = self._leave()
+        if world is not None:
+            self._end(world)
+        self._recovery = self._start(self._recover(failure))
+
+    async def _recover(self, failure: HostLostError, began: float | None = None) -> None:
+        """Forms worlds until one has been told everything."""
+        began = began or time.monotonic()
+        for _ in range(_MOST_ATTEMPTS):
+            try:
+                phases = await self._next_world(began)
+            except NoPlacementError as error:
+                self._give_up(HostLostError(failure.host, f"{failure.reason}; {error}"))
+                return
+            except DataLossError as error:
+                self._give_up(HostLostError(failure.host, f"{failure.reason}; {error.message}"))
+                return
+            except (PoolError, WorldLost, SnapshotError) as error:
+                log.warning("generation %d failed: %s", self.generation, error)
+                for id in [id for id, host in self._hosts.items() if host.failure is not None]:
+                    self.host_lost(id, "it cannot have executors any more")
+                failure = error if isinstance(error, HostLostError) else failure
+                continue
+            plan = self.placement.reason if self.placement else ""
+            self._recovered(Recovered(failure.host, failure.reason, plan, phases, self._replayed))
+            return
+        self._give_up(failure)
+
+    async def _next_world(self, began: float) -> dict[str, float]:
+        """Forms a world and tells it everything; seconds by phase. Raises `PoolError`, `WorldLost` and the like."""
+        self.callbacks.repeat()
+        world = await self._form()
+        try:
+            formed = time.monotonic()
+            await self.programs.load_all(world)
+            loaded = time.monotonic()
+            await self._snapshots.restore(world)
+            restored = time.monotonic()
+            if world.failure is not None:
+                raise world.failure
+        except BaseException:
+            self._end(world)
+            raise
+        entries = list(self._journal.unsettled())
+        self._use(world)
+        for entry in entries:
+            self._tell_world(world, entry)
+        self._replayed = len(entries)
+        self.on_congestion()
+        return {
+            "world": formed - began,
+            "load": loaded - formed,
+            "restore": restored - loaded,
+            "replay": time.monotonic() - restored,
+        }
+
+    async def _form(self) -> World:
+        candidates = [
+            Candidate(host.id, host.devices, barred="about to go" if host.draining else "")
+            for host in self._hosts.values()
+        ]
+        placement = place(self.generation + 1, candidates, self._virtual_devices, self.placement)
+        if not isinstance(placement, Placement):
+            raise NoPlacementError(placement.reason)
+        self.generation += 1
+        self.placement = placement
+        try:
+            return await World.form(
+                placement,
+                self._hosts,
+                self._secret,
+                self.callbacks,
+                self._requests,
+                self._world_failed,
+                self._enlisted,
+            )
+        except BaseException:
+            for world in list(self._worlds):
+                self._end(world)
+            raise
+
+    def _enlisted(self, world: World) -> None:
+        """A world has executors: from now on it can lose them."""
+        self._worlds.append(world)
+        generation = world.placement.generation
+        for pid, host in world.executors.items():
+            name = f"executor of {host} in generation {generation}", 1
+            self._executors[host, pid] = name
+            self._watch.begin(*name, partial(self._frozen, world, host))
+
+    def _frozen(self, world: World, host: str, reason: str) -> None:
+        world.lost(host, f"its executor is frozen: {reason}")
+
+    def _end(self, world: World) -> None:
+        """Kills a world's executors."""
+        for pid, host in world.executors.items():
+            name = self._executors.pop((host, pid), None)
+            if name is not None:
+                self._watch.end(*name)
+        if world in self._worlds:
+            self._worlds.remove(world)
+        world.close()
+
+    def _give_up(self, failure: HostLostError) -> None:
+        self.failure = failure
+        self._formed.set()
+        status = StatusError(Code.UNAVAILABLE, str(failure))
+        waiting = self._journal.waiting_before(self._journal.end)
+        self._journal.trim(self._journal.end)
+        for entry in waiting:
+            self._answered(entry, status, None, b"")
+        self._failed(failure)
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """A task whose unexpected end ends the run, instead of leaving everyone waiting."""
+
+        def ended(task: asyncio.Task[None]) -> None:
+            if not task.cancelled() and (error := task.exception()) is not None:
+                log.critical("a bug of elastic's", exc_info=error)
+                if self.failure is None:
+                    self._give_up(HostLostError("", f"a bug of elastic's: {error!r}"))
+
+        task = asyncio.get_running_loop().create_task(work)
+        task.add_done_callback(ended)
+        return task
+
+    # Snapshots
+
+    async def _take_snapshots(self) -> None:
+        """Takes a snapshot whenever one is due, for as long as the run lives."""
+        pause = _SHORTEST_S
+        while self.failure is None:
+            await asyncio.sleep(_SHORTEST_S)
+            await self._until_large(pause - _SHORTEST_S)
+            world = await self.world()
+            if self._moves:
+                await self._move(world)
+            elif self._journal.end != self._snapshots.committed.position:
+                with contextlib.suppress(WorldLost, SnapshotError):
+                    pause = max(_SHORTEST_S, await self._snapshot(world) / _BUDGET)
+
+    async def _snapshot(self, world: World) -> float:
+        """Takes and commits a snapshot; seconds that saving took. Raises `WorldLost` or `SnapshotError`."""
+        try:
+            snapshot = await self._snapshots.take(world, self._journal.end)
+            await self._settle(world, snapshot.position)
+        except SnapshotError as error:
+            log.warning("no snapshot: %s", error)
+            raise
+        if snapshot.position >= self._journal.start:  # Else the client whose arrays these were has left.
+            self._journal.trim(snapshot.position)
+            self.callbacks.committed(snapshot.number)
+            await self._snapshots.commit(snapshot)
+            self.on_congestion()
+        return snapshot.seconds
+
+    async def _move(self, world: World) -> None:
+        """Goes on with other hosts: those that came take part, those that drain do not. Nothing is replayed."""
+        began = time.monotonic()
+        moves, self._moves = self._moves, []
+        self._leave()
+        failure = HostLostError(moves[0].host, moves[0].reason)
+        try:
+            await self._snapshot(world)
+        except WorldLost:
+            failure = world.failure or failure
+        except SnapshotError:
+            log.warning("the arrays could not be saved before the hosts change; what is lost will be replayed")
+        self._end(world)
+        await self._recover(failure, began)
+
+    async def _settle(self, world: World, position: int) -> None:
+        """Waits until nobody waits for an answer from before a position. Raises `WorldLost`."""
+        waiting = self._journal.waiting_before(position)
+        while waiting:
+            self._answer_came.clear()
+            if world.failure is not None:
+                raise WorldLost(Code.UNAVAILABLE, str(world.failure))
+            await self._answer_came.wait()
+            waiting = [entry for entry in waiting if entry.answer is not None]
+
+    async def _until_large(self, seconds: float) -> None:
+        """Waits, but not while the journal grows large."""
+        self._large.clear()
+        if self._journal.nbytes < _LARGE and seconds > 0:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._large.wait(), seconds)

@@ -1,0 +1,228 @@
+"""Snapshots of a run: taken from one world, kept in the memory of hosts, brought back into another world.
+
+Consistent by position in the stream, and all or nothing: until every shard is in the memory of two hosts (of one, in a
+pool of one) the snapshot before stays the one that counts. The shards themselves never pass the controller.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from checkpoint.copies import Shard, second_homes
+from checkpoint.plan import Copy, Kind, Need, plan
+from elastic.commands import Command
+from elastic.controller.hosts import CopyError, Host
+from elastic.controller.world import World
+from elastic.status import Code, StatusError
+
+log = logging.getLogger(__name__)
+
+Digest = bytes
+Record = list[Any]
+"""One shard (see `executor.snapshots`)."""
+
+Ways = dict[tuple[str, str], list[Digest]]
+"""(from host, to host) -> what goes that way."""
+
+_ROUNDS = 4
+"""How often a restore may find that copies are bad before it gives up."""
+
+
+class SnapshotError(Exception):
+    """A snapshot could not be taken; the one before still counts."""
+
+
+class DataLossError(StatusError):
+    """Every copy of some shards is gone."""
+
+    def __init__(self, arrays: Iterable[int]) -> None:
+        text = ", ".join(str(array) for array in sorted(set(arrays)))
+        super().__init__(Code.DATA_LOSS, f"every copy of arrays {text} is lost: too many hosts died at once")
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """All arrays at one position of the stream.
+
+    Attributes:
+        number: grows with each that is tried.
+        records: by (array, device); device -1 for what all hosts are told, errors and ends of executions.
+        homes: by digest, the hosts that hold the bytes.
+        seconds: how long the slowest host was busy saving.
+    """
+
+    number: int
+    position: int
+    records: dict[tuple[int, int], Record]
+    homes: dict[Digest, set[str]]
+    seconds: float
+
+    @property
+    def nbytes(self) -> int:
+        """Of one copy; equal bytes count once."""
+        return sum(size for _, _, size in _shards(self.records.values()).values())
+
+
+EMPTY = Snapshot(0, 0, {}, {}, 0.0)
+"""What there is before the first: no arrays."""
+
+
+class Snapshots:
+    """The snapshot that counts."""
+
+    def __init__(self, hosts: Mapping[str, Host]) -> None:
+        """`hosts` are those that live; the run keeps it up to date."""
+        self.committed = EMPTY
+        self._hosts = hosts
+        self._numbers = itertools.count(1)
+
+    async def take(self, world: World, position: int) -> Snapshot:
+        """A snapshot of a world at this point of the stream; it does not count before `commit`.
+
+        Raises `WorldLost`, or `SnapshotError` if memory is full or copies could not be sent.
+        """
+        number = next(self._numbers)
+        answers = await world.call_each(Command.SNAPSHOT, lambda _: [number])
+        records: dict[tuple[int, int], Record] = {}
+        homes: dict[Digest, set[str]] = {}
+        seconds = 0.0
+        for host, answer in answers.items():
+            if isinstance(answer, BaseException):
+                raise SnapshotError(f"host {host} could not save its arrays: {answer}")
+            seconds = max(seconds, answer["seconds"])
+            for record in answer["records"]:
+                records[record[0], record[1]] = record
+                if record[2] == "bytes":
+                    homes.setdefault(record[-1], set()).add(host)
+        ways = self._second_homes(records.values(), homes)
+        for digest, holders in homes.items():
+            holders |= self._living(self.committed.homes.get(digest, set()))
+        await self._copy(ways, homes)
+        return Snapshot(number, position, records, homes, seconds)
+
+    async def commit(self, snapshot: Snapshot) -> None:
+        """Makes it the one that counts, and gives back the memory that only the one before needed."""
+        self.committed = snapshot
+        await self._tidy()
+
+    async def forget(self) -> None:
+        """Nothing needs to be kept."""
+        self.committed = EMPTY
+        await self._tidy()
+
+    def host_lost(self, id: str) -> None:
+        """What a host held is gone with its agent."""
+        for holders in self.committed.homes.values():
+            holders.discard(id)
+
+    async def restore(self, world: World) -> None:
+        """Brings the snapshot into a new world, from whichever host has the bytes.
+
+        Raises `DataLossError` if nobody has them, `WorldLost` if the world does not live to see it.
+        """
+        snapshot = self.committed
+        missing = dict(snapshot.records)
+        for _ in range(_ROUNDS):
+            if not missing:
+                return
+            wanted: dict[str, list[Record]] = {host: [] for host in world.placement.hosts}
+            for (_, device), record in missing.items():
+                for host in (world.placement.host_of(device),) if device >= 0 else world.placement.hosts:
+                    wanted[host].append(record)
+            await self._copy(self._fetches(wanted), snapshot.homes)
+            answers = await world.call_each(Command.RESTORE, lambda host: [snapshot.number, wanted[host]])  # noqa: B023
+            missing = {}
+            for host, bad in answers.items():
+                if isinstance(bad, BaseException):
+                    raise SnapshotError(f"host {host} could not restore: {bad}")
+                for record in wanted[host]:
+                    if record[2] == "bytes" and record[-1] in bad:
+                        log.error("host %s: the copy %s is bad", host, record[-1].hex())
+                        snapshot.homes[record[-1]].discard(host)
+                        missing[record[0], record[1]] = record
+        if missing:
+            raise DataLossError(array for array, _ in missing)
+
+    def _fetches(self, wanted: Mapping[str, list[Record]]) -> Ways:
+        """What to send, so that every host has what is wanted of it. Raises `DataLossError`."""
+        shards = _shards(record for records in wanted.values() for record in records)
+        needs = {
+            (host, record[-1]): Need(*shards[record[-1]][:2], record[-2], host)
+            for host, records in wanted.items()
+            for record in records
+            if record[2] == "bytes"
+        }
+        copies = {
+            shards[digest][:2]: [Copy(Kind.PEER, host) for host in sorted(self._living(holders))]
+            for digest, holders in self.committed.homes.items()
+            if digest in shards
+        }
+        chosen = plan(list(needs.values()), copies)
+        if chosen.lost:
+            raise DataLossError(chosen.lost)
+        digests = {shard[:2]: digest for digest, shard in shards.items()}
+        ways: Ways = {}
+        for transfer in chosen.transfers:
+            need, source = transfer.need, transfer.source.host
+            if source != need.host:
+                ways.setdefault((source, need.host), []).append(digests[need.array, need.shard])
+        log.info("restore: %s", chosen.reason)
+        return ways
+
+    def _second_homes(self, records: Iterable[Record], homes: Mapping[Digest, set[str]]) -> Ways:
+        """What to send, so that two hosts have everything."""
+        shards = _shards(records)
+        digests = {shard[:2]: digest for digest, shard in shards.items()}
+        before = self.committed.homes
+        listed = [
+            Shard(
+                *shard,
+                holders=tuple(sorted(homes[digest])),
+                kept_by=tuple(sorted(self._living(before.get(digest, set())) - homes[digest])),
+            )
+            for digest, shard in shards.items()
+        ]
+        copies = second_homes(listed, {id: id for id in self._hosts})
+        ways: Ways = {}
+        for shard, to in copies.peers.items():
+            digest = digests[shard]
+            ways.setdefault((min(self._living(homes[digest])), to), []).append(digest)
+        return ways
+
+    async def _copy(self, ways: Ways, homes: dict[Digest, set[str]]) -> None:
+        """Sends copies and notes their new homes. Raises `SnapshotError`."""
+
+        async def send(source: str, to: str, digests: list[Digest]) -> None:
+            if source not in self._hosts or to not in self._hosts:
+                raise CopyError(f"host {source if to in self._hosts else to} was lost")
+            await self._hosts[source].send_copies(digests, self._hosts[to])
+            for digest in digests:
+                homes[digest].add(to)
+
+        sends = [send(source, to, digests) for (source, to), digests in ways.items()]
+        for outcome in await asyncio.gather(*sends, return_exceptions=True):
+            if isinstance(outcome, CopyError):
+                raise SnapshotError(str(outcome))
+            if isinstance(outcome, BaseException):
+                raise outcome
+
+    async def _tidy(self) -> None:
+        homes = self.committed.homes
+        keeps = [
+            host.keep_copies([digest for digest, holders in homes.items() if id in holders])
+            for id, host in self._hosts.items()
+        ]
+        await asyncio.gather(*keeps, return_exceptions=True)
+
+    def _living(self, ids: set[str]) -> set[str]:
+        return {id for id in ids if id in self._hosts}
+
+
+def _shards(records: Iterable[Record]) -> dict[Digest, tuple[int, int, int]]:
+    """Each content once: digest -> (array, device, bytes) of one of those that have it."""
+    return {record[-1]: (record[0], record[1], record[-2]) for record in records if record[2] == "bytes"}

@@ -1,0 +1,68 @@
+"""The watch over hosts and executors: who does not move any more is given up, and why.
+
+A closed connection is noticed by whoever holds it. This is for those that keep their connections and do not move:
+frozen, or cut off. What counts as too long is decided in `membership.hosts`; here are the clock and the timer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Callable, Iterable
+
+from membership.events import Action, Deregistered, Do, Event, Heartbeat, Registered
+from membership.hosts import Hosts
+
+GiveUp = Callable[[str], None]
+"""Called with the reason."""
+
+
+class Watch:
+    """Watches agents and executors by their heartbeats; each under a name and an incarnation, a number that grows."""
+
+    def __init__(self) -> None:
+        self.hosts = Hosts()
+        self._give_up: dict[tuple[str, int], GiveUp] = {}
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def begin(self, name: str, incarnation: int, give_up: GiveUp) -> None:
+        """Watches someone, who was heard just now; `give_up(reason)` is called if they do not move any more."""
+        self._give_up[name, incarnation] = give_up
+        self._feed(Registered(name, incarnation))
+        self._feed(Heartbeat(name, incarnation))
+
+    def end(self, name: str, incarnation: int) -> None:
+        """Watches them no more."""
+        if self._give_up.pop((name, incarnation), None) is not None:
+            self._feed(Deregistered(name, incarnation))
+
+    def heard(self, name: str, incarnation: int) -> None:
+        """They move."""
+        self._feed(Heartbeat(name, incarnation))
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _feed(self, event: Event) -> None:
+        self._act(self.hosts.feed(event, time.monotonic()))
+        self._set_timer()
+
+    def _tick(self) -> None:
+        self._timer = None
+        self._act(self.hosts.tick(time.monotonic()))
+        self._set_timer()
+
+    def _act(self, actions: Iterable[Action]) -> None:
+        for action in actions:
+            give_up = self._give_up.get((action.cause.host, action.cause.incarnation))
+            if action.do is Do.FENCE and give_up is not None:
+                # Not at once: it may end the watch over others, which this loop is about.
+                self._loop.call_soon(give_up, action.reason)
+
+    def _set_timer(self) -> None:
+        due = self.hosts.due()
+        if self._timer is None and due < math.inf:
+            self._timer = self._loop.call_later(max(due - time.monotonic(), 0), self._tick)

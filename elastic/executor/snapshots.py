@@ -1,0 +1,151 @@
+"""Snapshots on the executor's side: the shards of all arrays, as they are at one point of the stream, in host memory.
+
+Host memory is a directory of shared memory that the host's agent owns and that outlives the executor. Its files are
+named by the digest of their content, so what an earlier snapshot, another device or a replica has saved is not saved
+again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from elastic.executor.peers import Place, host_array
+from elastic.executor.store import Store, Value
+from elastic.host_memory import digest_of, has, read, save
+from elastic.status import StatusError, status_of
+
+Record = list[Any]
+"""One shard in a snapshot, beginning with [array, device, what]; `what` is one of
+
+    "bytes", dtype, shape, memory kind, bytes, digest
+    "error", code, text       the value is an error; the device is -1
+    "token"                   the end of an execution, which has come; the device is -1
+"""
+
+_EVERYWHERE = -1
+
+
+class Snapshots:
+    """Saves the arrays of a store, and brings them back."""
+
+    def __init__(self, store: Store, memory: Path, copy: Callable[[jax.Array, int], jax.Array], place: Place) -> None:
+        """`memory` is the host's; `copy(shard, device)` starts a copy on the spot, `place` puts values on a device."""
+        self._store = store
+        self._memory = memory
+        self._copy = copy
+        self._place = place
+        self._saved: dict[tuple[int, int], Record] = {}
+
+    def take(self) -> Callable[[], dict[str, Any]]:
+        """Holds on to all that is in the store now; the result saves it, on any thread, and describes it.
+
+        What is still being computed may be donated to a later program before it can be saved, so a copy is started.
+        """
+        began = time.perf_counter()
+        records: list[Record | Callable[[], Record]] = []
+        saved: dict[tuple[int, int], Record] = {}
+        for array, value in self._store.items():
+            if value.error is not None:
+                records.append(_error_record(array, value.error))
+                continue
+            for device, shard in value.shards().items() if not value.deleted else ():
+                known = self._saved.get((array, device))
+                if known is not None:
+                    saved[array, device] = known
+                    records.append(known)
+                elif not _is_deleted(shard):
+                    records.append(partial(self._save, array, device, self._hold(shard, device), _memory_kind(shard)))
+        self._saved = saved
+        held = time.perf_counter() - began
+        return partial(self._finish, records, held)
+
+    def restore(self, records: Iterable[Record]) -> list[bytes]:
+        """Brings shards back into the store; returns the digests of files that are missing or were changed."""
+        bad = []
+        for record in records:
+            array, device, what, *rest = record
+            if what == "error":
+                self._store.fail(array, StatusError(*rest))
+            elif what == "token":
+                self._store.set(array, Value(shards={_EVERYWHERE: _Ended()}))
+            else:
+                dtype, shape, memory_kind, _, digest = rest
+                try:
+                    data = read(self._memory, digest)
+                except StatusError:
+                    bad.append(digest)
+                    continue
+                values = host_array(data, dtype, shape)
+                self._store.add_shards(array, [device], [self._place(values, device, memory_kind)])
+                self._saved[array, device] = record
+        return bad
+
+    def _hold(self, shard: Any, device: int) -> Callable[[], Any]:
+        """Something to call for a shard's values later, whatever is done to it meanwhile."""
+        if isinstance(shard, Future):  # Nothing can take it before it has come, and who takes it waits for it here.
+            return lambda: np.asarray(shard.result())
+        if not isinstance(shard, jax.Array):
+            return lambda: shard.block_until_ready()
+        try:
+            # While numpy looks at its memory, XLA gives a donated array's memory to nobody.
+            kept = np.asarray(shard) if shard.is_ready() else self._copy(shard, device)
+        except Exception as error:
+            failure = status_of(error)
+
+            def fail() -> Any:
+                raise failure
+
+            return fail
+        return lambda: np.asarray(kept)
+
+    def _finish(self, records: list[Record | Callable[[], Record]], seconds: float) -> dict[str, Any]:
+        done: list[Record] = []
+        for record in records:
+            if callable(record):
+                record = record()
+                seconds += record.pop()
+            done.append(record)
+        return {"records": done, "seconds": seconds}
+
+    def _save(self, array: int, device: int, values: Callable[[], Any], memory_kind: str | None) -> Record:
+        try:
+            value = values()
+        except Exception as error:
+            return [*_error_record(array, status_of(error)), 0.0]
+        if not isinstance(value, np.ndarray):
+            return [array, _EVERYWHERE, "token", 0.0]
+        began = time.perf_counter()
+        data = np.ascontiguousarray(value).reshape(-1).view(np.uint8).data
+        digest = digest_of(data)
+        if not has(self._memory, digest):
+            save(self._memory, digest, data)
+        record = [array, device, "bytes", value.dtype.name, list(value.shape), memory_kind, len(data), digest]
+        self._saved[array, device] = record
+        return [*record, time.perf_counter() - began]
+
+
+def _error_record(array: int, error: StatusError) -> Record:
+    return [array, _EVERYWHERE, "error", int(error.code), error.message]
+
+
+def _memory_kind(shard: Any) -> str | None:
+    return shard.sharding.memory_kind if isinstance(shard, jax.Array) else None
+
+
+def _is_deleted(shard: Any) -> bool:
+    return isinstance(shard, jax.Array) and shard.is_deleted()
+
+
+class _Ended:
+    """The token of an execution that ended before the snapshot."""
+
+    def block_until_ready(self) -> _Ended:
+        return self

@@ -1,0 +1,60 @@
+"""A host's memory for snapshots: files of shared memory, each named by the digest of its content.
+
+It belongs to the host's agent and outlives executors. Equal bytes are one file, whichever arrays they are of.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+import xxhash
+
+from elastic.shared_files import map_file, write_file
+from elastic.status import Code, StatusError
+
+DIRECTORY = "ELASTIC_HOST_MEMORY"
+"""The environment variable by which an agent tells its executors where its memory is."""
+
+
+def digest_of(data: memoryview | bytes | bytearray) -> bytes:
+    """XXH3, 128 bits: by all that chance can do, equal for equal bytes only."""
+    return xxhash.xxh3_128_digest(data)
+
+
+def has(memory: Path, digest: bytes) -> bool:
+    return (memory / digest.hex()).exists()
+
+
+def save(memory: Path, digest: bytes, data: memoryview | bytes | bytearray) -> None:
+    """Raises `OSError` if there is no space; nothing is left then."""
+    path = memory / digest.hex()
+    # Complete or not there: who is killed here must leave no half of a file under its final name.
+    unfinished = f"{path}.{os.getpid()}"
+    try:
+        write_file(unfinished, memoryview(data))
+        os.rename(unfinished, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(unfinished)
+        raise
+
+
+def read(memory: Path, digest: bytes) -> memoryview:
+    """The bytes, mapped. Raises `StatusError` (DATA_LOSS) if they are not there or were changed."""
+    try:
+        data = map_file(str(memory / digest.hex()))
+    except OSError as error:
+        raise StatusError(Code.DATA_LOSS, f"the copy {digest.hex()} is not here: {error.strerror}") from None
+    if digest_of(data) != digest:
+        raise StatusError(Code.DATA_LOSS, f"the copy {digest.hex()} was changed")
+    return data
+
+
+def keep_only(memory: Path, digests: set[bytes]) -> None:
+    """Removes everything else."""
+    names = {digest.hex() for digest in digests}
+    for path in memory.iterdir():
+        if path.name not in names:
+            path.unlink(missing_ok=True)

@@ -1,0 +1,1 @@
+"""What developers run in a checkout. Nothing here is installed."""
