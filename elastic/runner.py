@@ -120,7 +120,8 @@ def _wait(script: subprocess.Popen[bytes], pool: LocalPool, signals: SignalReade
             _report(pool.poll(), reporter)
     os.close(exit_fd)
     # A host that dies may take the script along within milliseconds, and the exit code alone would not tell why.
-    _report(pool.poll(closing=True), reporter)
+    while (event := pool.poll(closing=True)) is not None:
+        _report(event, reporter)
     code = script.wait()
     return code if code >= 0 else 128 - code
 
