@@ -45,7 +45,7 @@ class Reporter(Protocol):
     def still_running(self) -> None:
         """A second after Ctrl-C the script has not ended: it saves something, or waits for a long operation."""
 
-    def recovered(self, text: str) -> None: ...
+    def recovered(self, event: HostRecovered) -> None: ...
 
     def lost(self, text: str) -> None: ...
 
@@ -128,6 +128,6 @@ def _wait(script: subprocess.Popen[bytes], pool: LocalPool, signals: SignalReade
 
 def _report(event: PoolEvent | None, reporter: Reporter) -> None:
     if isinstance(event, HostRecovered):
-        reporter.recovered(str(event))
+        reporter.recovered(event)
     elif event is not None:
         reporter.lost(f"{event}; the run cannot go on, and the script's next JAX operation fails")

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from checkpoint.cadence import Cadence
 from elastic import wire
 from elastic.commands import Command
 from elastic.controller.callbacks import CallbackSwitch
@@ -46,8 +47,8 @@ _FULL = 512 << 20
 _SHORTEST_S = 0.2
 """Seconds between two snapshots at least."""
 
-_BUDGET = 0.02
-"""The share of the time that saving may take."""
+_UNHURRIED_S = 1.0
+"""Seconds until somebody looks again whether one is needed, in a run that takes none by itself."""
 
 
 async def _no_fence(_: int) -> None:
@@ -95,12 +96,16 @@ class Run:
         virtual_devices: int,
         secret: bytes,
         *,
+        snapshot_budget: float = Cadence.budget,
         fence: Callable[[int], Awaitable[None]] = _no_fence,
         released: Callable[[str], None] = lambda _: None,
         recovered: Callable[[Recovered], None] = lambda _: None,
         failed: Callable[[HostLostError], None] = lambda _: None,
     ) -> None:
         """
+        `snapshot_budget` is the share of the time that saving may take; with 0 a snapshot is only taken when the journal
+        is full or hosts come and go.
+
         `fence(generation)` is awaited before a world is formed: from then on nobody listens to those before it.
         `released(host)` is called when a host that drained holds nothing any more, `recovered` after each recovery,
         `failed` once if the run cannot go on.
@@ -115,6 +120,7 @@ class Run:
         self.on_congestion: Callable[[], None] = lambda: None
         self._virtual_devices = virtual_devices
         self._secret = secret
+        self._budget = snapshot_budget
         self._fence = fence
         self._released = released
         self._recovered = recovered
@@ -455,16 +461,21 @@ class Run:
 
     async def _take_snapshots(self) -> None:
         """Takes a snapshot whenever one is due, for as long as the run lives."""
-        pause = _SHORTEST_S
+        pause = _SHORTEST_S if self._budget else _UNHURRIED_S
         while self.failure is None:
             await asyncio.sleep(_SHORTEST_S)
             await self._until_large(pause - _SHORTEST_S)
             world = await self.world()
             if self._moves:
                 await self._move(world)
-            elif self._journal.end != self._snapshots.committed.position or self._drained():
+            elif self._wants_snapshot():
                 with contextlib.suppress(WorldLost, SnapshotError):
-                    pause = max(_SHORTEST_S, await self._snapshot(world) / _BUDGET)
+                    seconds = await self._snapshot(world)
+                    pause = max(_SHORTEST_S, seconds / self._budget) if self._budget else _UNHURRIED_S
+
+    def _wants_snapshot(self) -> bool:
+        news = self._journal.end != self._snapshots.committed.position
+        return self._drained() or (news and (self._budget > 0 or self._journal.nbytes >= _LARGE))
 
     async def _snapshot(self, world: World) -> float:
         """Takes and commits a snapshot; seconds that saving took. Raises `WorldLost` or `SnapshotError`."""
