@@ -285,11 +285,11 @@ class World:
 
     # Ending
 
-    def lost(self, host: str, reason: str) -> None:
+    def lost(self, host: str, reason: str, detected_by: str = "") -> None:
         """Breaks the world because a host is gone. Everything that waits gets a `WorldLost` that names it."""
         if self.failure is not None:
             return
-        self.failure = HostLostError(host, reason)
+        self.failure = HostLostError(host, reason, detected_by)
         status = _lost(self.failure)
         waiting, self._waiting = self._waiting, {}
         for gather in waiting.values():
@@ -316,9 +316,10 @@ class World:
         """An executor's stream ended; its agent, if it lives, knows in milliseconds what became of the process."""
         try:
             how = await asyncio.wait_for(asyncio.shield(member.host.exit_of(member.pid)), _EXPLANATION_S)
-            self.lost(member.host.id, f"its executor (pid {member.pid}) {how}")
+            self.lost(member.host.id, f"its executor (pid {member.pid}) {how}", "its agent, which saw the executor end")
         except TimeoutError:
-            self.lost(member.host.id, f"its executor (pid {member.pid}) is gone: {reason}")
+            detected_by = "the controller: the executor's connection closed"
+            self.lost(member.host.id, f"its executor (pid {member.pid}) is gone: {reason}", detected_by)
 
 
 _EXPLANATION_S = 0.3
