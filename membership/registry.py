@@ -57,6 +57,7 @@ class HostRecord:
         version: of elastic-jax.
         draining: why it is about to leave; empty while it is not.
         incarnation: etcd's revision of its registration; 0 before that.
+        ttl: how long etcd remembers it without hearing of it, in seconds; 0 before its registration.
     """
 
     id: str
@@ -68,6 +69,7 @@ class HostRecord:
     version: str = ""
     draining: str = ""
     incarnation: int = 0
+    ttl: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +153,7 @@ class Registration:
 
     async def _register(self) -> None:
         lease = await self._etcd.grant(self._ttl)
+        self.record = replace(self.record, ttl=lease.ttl)
         try:
             made = await self._etcd.txn(
                 [Compare.missing(self._key)], [PutKey(self._key, self._value(), lease.id)], [GetKey(self._key)]

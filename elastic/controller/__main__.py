@@ -11,17 +11,21 @@ import json
 import logging
 import os
 import sys
+import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import membership.forking  # noqa: F401  Before anything that imports gRPC.
 from elastic import wire
+from elastic.controller import status_service
+from elastic.controller.changes import Recovered
 from elastic.controller.hosts import Host
 from elastic.controller.roster import Roster
-from elastic.controller.run import Recovered, Run
+from elastic.controller.run import Run
 from elastic.controller.service import ProxyService, Sessions
 from elastic.controller.session import Session
+from elastic.controller.status_report import About
 from elastic.errors import HostLostError, PoolError, UsageError
 from elastic.front import GrpcServer
 from elastic.handshake import MAGIC
@@ -82,8 +86,8 @@ async def _serve(arguments: argparse.Namespace) -> None:
     async with contextlib.AsyncExitStack() as stack:
         etcd = await stack.enter_async_context(Etcd(PoolAddress.parse(arguments.pool)))
         address = f"unix:{run_dir / 'client.sock'}"
-        about = RunRecord(arguments.run_id, address, os.getpid(), arguments.virtual_devices)
-        claims = Claims(etcd, about, _LEASE_S, lambda host: roster.gone(host, "another run has it now"))
+        record = RunRecord(arguments.run_id, address, os.getpid(), arguments.virtual_devices)
+        claims = Claims(etcd, record, _LEASE_S, lambda host: roster.gone(host, "another run has it now"))
         await claims.start()
         stack.push_async_callback(_leave, claims)
 
@@ -104,16 +108,27 @@ async def _serve(arguments: argparse.Namespace) -> None:
             failed=failed,
         )
         most = arguments.hosts + arguments.spares
+        about = About(arguments.run_id, os.getpid(), most, time.monotonic())
         roster = Roster(etcd, claims, secret, most, joined=joined, lost=run.host_lost, drains=run.host_drains)
         background = [asyncio.ensure_future(work) for work in (roster.follow(), claims.keep())]
         stack.callback(lambda: [task.cancel() for task in background])
         stack.callback(run.close)
-        await _until(run.start(arguments.hosts), ended, background)
-        if ended.done():
-            return
         numbers = itertools.count(1)
         sessions = Sessions(lambda id: Session(id, run, numbers, run_dir / "uploads"))
-        others = {MAGIC: lambda: wire.Greeting(secret, run.callbacks.serve_client)}
+        sessions.closed_because = "the run has no hosts yet; wait until it says that it is ready"
+
+        def status() -> dict[str, Any]:
+            waits_for = roster.waits_for(arguments.hosts) or "a world is being formed"
+            known = dataclasses.replace(about, client_connected=sessions.connected, waits_for=waits_for)
+            return run.report(known, time.monotonic())
+
+        def greeted(hello: dict[str, Any], link: wire.Link) -> None:
+            if hello.get("role") == status_service.ROLE:
+                status_service.serve(status, link)
+            else:
+                run.callbacks.serve_client(hello, link)
+
+        others = {MAGIC: lambda: wire.Greeting(secret, greeted)}
         # Who can open the socket file has the rights of its directory's owner; a port is open to every user.
         servers = [await GrpcServer.start(ProxyService(sessions, None), path=run_dir / "client.sock", others=others)]
         stack.push_async_callback(servers[0].close)
@@ -126,6 +141,12 @@ async def _serve(arguments: argparse.Namespace) -> None:
                 server.pause_reading() if run.congested else server.resume_reading()
 
         run.on_congestion = hold_back
+        roster.on_change = lambda: _tell({"waiting": roster.waits_for(arguments.hosts)})
+        await _until(run.start(arguments.hosts), ended, background)
+        if ended.done():
+            return
+        roster.on_change = lambda: None
+        sessions.closed_because = None
         _tell({"ready": {"address": f"grpc://unix:{run_dir / 'client.sock'}", "listen": [s.target for s in servers]}})
         await ended
 

@@ -11,6 +11,7 @@ from typing import Any
 from elastic import wire
 from elastic.errors import PoolError
 from elastic.handshake import HandshakeError
+from membership.registry import HostRecord
 
 _incarnations = itertools.count(1)
 
@@ -41,6 +42,8 @@ class Host:
         """Tells it from those that had its id before."""
         self.pid = 0
         """Of its agent."""
+        self.record: HostRecord | None = None
+        """As it registered itself in the pool."""
         self.on_beat: Callable[[list[int]], None] = lambda _: None
         """Called when the agent shows that it moves, with the executors that do."""
         self._lost = lost

@@ -46,7 +46,13 @@ class Roster:
         self._lost = lost
         self._drains = drains
         self._hosts: dict[str, tuple[Host, HostRecord]] = {}
+        self._ready: set[str] = set()
+        """Those that were handed to the run."""
         self._known: dict[str, HostRecord] = {}
+        self._claimed: dict[str, str] = {}
+        """Which run has each host that has been claimed, this one's own among them."""
+        self.on_change: Callable[[], None] = lambda: None
+        """Called when `waits_for` may say something else."""
         self._changed = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -54,10 +60,25 @@ class Roster:
         """Follows the pool; ends only by being cancelled."""
         await asyncio.gather(self._follow_hosts(), self._follow_claims(), self._take_hosts())
 
+    def waits_for(self, least: int) -> str:
+        """What is missing to have so many hosts, in words; empty if nothing is."""
+        have = len(self._ready)
+        if have >= least:
+            return ""
+        starting = [f"{id} starts" for id in self._hosts if id not in self._ready]
+        others = [
+            f"{record.id} drains" if record.draining else f"{record.id} is claimed by run {self._claimed[record.id]}"
+            for record in self._known.values()
+            if record.id not in self._hosts and (record.draining or record.id in self._claimed)
+        ]
+        because = ", ".join([*starting, *others]) or f"{len(self._known)} registered"
+        return f"{have} of {least} ({because})"
+
     async def give_back(self, id: str) -> None:
         """The run does not need a host any more."""
         if id in self._hosts:
             self._hosts.pop(id)[0].close()
+        self._ready.discard(id)
         try:
             await self._claims.release(id)
         except MembershipError as error:
@@ -68,6 +89,7 @@ class Roster:
         if id not in self._hosts:
             return
         host, record = self._hosts.pop(id)
+        self._ready.discard(id)
         host.close()
         self._lost(id, reason)
         self._known.pop(id, None)
@@ -96,12 +118,19 @@ class Roster:
                                 self._heard_of(record)
                         case Removed(kv):
                             self._known.pop(kv.key.rpartition("/")[2], None)
+                self.on_change()
 
     async def _follow_claims(self) -> None:
         """A claim that ends may be the chance to get a host."""
+        view = View()
         async with self._etcd.watch_prefix(Keys(self._etcd.address.prefix).claims) as watch:
-            async for _ in watch:
+            async for event in watch:
+                view.apply(event)
+                self._claimed = {
+                    kv.key.rpartition("/")[2]: kv.value.decode(errors="replace") for kv in view.contents.values()
+                }
                 self._changed.set()
+                self.on_change()
 
     def _heard_of(self, record: HostRecord) -> None:
         self._known[record.id] = record
@@ -126,6 +155,7 @@ class Roster:
             log.warning("host %s cannot be used: %s", record.id, error)
             return
         host.on_drain = lambda reason: self._drains(record.id, reason)
+        host.record = record
         self._hosts[record.id] = host, record
         self._start(self._bring(host))
 
@@ -138,4 +168,6 @@ class Roster:
             await self.give_back(host.id)
             return
         if host.id in self._hosts:
+            self._ready.add(host.id)
             self._joined(host)
+            self.on_change()

@@ -21,12 +21,15 @@ from checkpoint.cadence import Cadence
 from elastic import wire
 from elastic.commands import Command
 from elastic.controller.callbacks import CallbackSwitch
+from elastic.controller.changes import Changes, Recovered, now_text
+from elastic.controller.host_book import HostBook
 from elastic.controller.hosts import Host
 from elastic.controller.journal import Answer, Entry, Journal
 from elastic.controller.placement import Candidate, Placement, place
 from elastic.controller.programs import ProgramTable
 from elastic.controller.replay import Suspicion, Verification, find_culprit, tell_all
 from elastic.controller.snapshots import EMPTY, DataLossError, SnapshotError, Snapshots
+from elastic.controller.status_report import About, JournalFacts, RunFacts, report
 from elastic.controller.watch import Watch
 from elastic.controller.world import World, WorldLost
 from elastic.errors import HostLostError, PoolError
@@ -65,27 +68,7 @@ class _Move:
 
     host: str
     reason: str
-
-
-@dataclass(frozen=True)
-class Recovered:
-    """A change of the world and what was done. Times in seconds.
-
-    Attributes:
-        kind: "lost" if a host or its executor was, "moved" if the run only went on with other hosts.
-        plan: the new placement, in words.
-    """
-
-    kind: str
-    host: str
-    reason: str
-    plan: str
-    phases: dict[str, float]
-    operations_replayed: int
-
-    @property
-    def total(self) -> float:
-        return sum(self.phases.values())
+    detected_by: str
 
 
 class Run:
@@ -102,9 +85,8 @@ class Run:
         recovered: Callable[[Recovered], None] = lambda _: None,
         failed: Callable[[HostLostError], None] = lambda _: None,
     ) -> None:
-        """
-        `snapshot_budget` is the share of the time that saving may take; with 0 a snapshot is only taken when the journal
-        is full or hosts come and go.
+        """`snapshot_budget` is the share of the time that saving may take; with 0 a snapshot is only taken when the
+        journal is full or hosts come and go.
 
         `fence(generation)` is awaited before a world is formed: from then on nobody listens to those before it.
         `released(host)` is called when a host that drained holds nothing any more, `recovered` after each recovery,
@@ -127,6 +109,12 @@ class Run:
         self._failed = failed
         self._hosts: dict[str, Host] = {}
         self._watch = Watch()
+        self._book = HostBook(self._watch)
+        self._changes = Changes()
+        self._cause = ""
+        """Why the world is not there, while it is not."""
+        self._detect = 0.0
+        self._fenced = 0.0
         self._journal = Journal()
         self._snapshots = Snapshots(self._hosts)
         self._snapshotting: asyncio.Task[None] | None = None
@@ -166,12 +154,13 @@ class Run:
     def host_joined(self, host: Host) -> None:
         """A host more; the run spreads out to it at the next snapshot."""
         self._add(host)
-        self._moves.append(_Move(host.id, "it joined"))
+        self._moves.append(_Move(host.id, "it joined", "its registration in the pool"))
         self._joined.set()
 
     def _add(self, host: Host) -> None:
         self._hosts[host.id] = host
         self._snapshots.host_holds(host.id, host.holds)
+        self._book.joined(host, time.monotonic())
         self._watch.begin(host.id, host.incarnation, lambda reason: self._host_silent(host, reason))
         host.on_beat = lambda moved: self._heard(host, moved)
 
@@ -183,24 +172,63 @@ class Run:
 
     def _host_silent(self, host: Host, reason: str) -> None:
         host.close()
-        self.host_lost(host.id, reason)
+        self.host_lost(host.id, reason, "the failure detector: its agent's heartbeats stopped")
 
     def host_drains(self, id: str, reason: str) -> None:
         """A host is about to go: what it holds is moved first."""
         host = self._hosts.get(id)
         if host is not None and not host.draining:
             host.draining = True
-            self._moves.append(_Move(id, reason))
+            self._moves.append(_Move(id, reason, "the host itself, which announced it"))
 
-    def host_lost(self, id: str, reason: str) -> None:
+    def host_lost(
+        self, id: str, reason: str, detected_by: str = "the controller: its agent's connection closed"
+    ) -> None:
         """A host's agent is gone, and with it all that ran there."""
         host = self._hosts.pop(id, None)
         if host is not None:
+            self._book.lost(id, reason)
             self._watch.end(id, host.incarnation)
         self._snapshots.host_lost(id)
         for world in self._worlds:
             if id in world.placement.hosts:
-                world.lost(id, reason)
+                world.lost(id, reason, detected_by)
+
+    # What is shown of it
+
+    def report(self, about: About, now: float) -> dict[str, Any]:
+        """How the run is, at a time of the monotonic clock (see `status_report`)."""
+        world, state = self._world, self._state()
+        executors = {} if world is None else {host: pid for pid, host in world.executors.items()}
+        known = {host: (pid, self._executors.get((host, pid), ("", 0))[0]) for host, pid in executors.items()}
+        placed = self.placement.by_host() if self.placement and world is not None else {}
+        run = RunFacts(
+            id=about.id,
+            pid=about.pid,
+            generation=self.generation,
+            virtual_devices=self._virtual_devices,
+            operations=self._journal.end,
+            client_connected=about.client_connected,
+            wanted=about.wanted,
+            state=state,
+            reason={"failed": str(self.failure), "recovering": self._cause, "starting": about.waits_for}.get(state, ""),
+            placement=self.placement.reason if self.placement else "",
+            age=now - about.started,
+        )
+        return report(
+            run,
+            self._book.facts(self._hosts, placed, known, now),
+            self._snapshots.facts(now),
+            JournalFacts(len(self._journal.entries), self._journal.nbytes),
+            tuple(self._changes.last),
+        )
+
+    def _state(self) -> str:
+        if self.failure is not None:
+            return "failed"
+        if self._world is not None:
+            return "running"
+        return "recovering" if self.generation and self.devices else "starting"
 
     def close(self) -> None:
         """Kills the executors."""
@@ -320,6 +348,7 @@ class Run:
         return world
 
     def _world_failed(self, failure: HostLostError) -> None:
+        self._detect = self._silence(failure.host, time.monotonic())
         if self._world is None:
             return  # Whoever works with it has its requests answered with `WorldLost`.
         world = self._leave()
@@ -327,11 +356,18 @@ class Run:
             self._end(world)
         self._recovery = self._start(self._recover(failure))
 
+    def _silence(self, host: str, now: float) -> float:
+        """Seconds since the last sign of life of a host or of its executor, whichever was silent for longer."""
+        executors = [name for (owner, _), (name, _) in self._executors.items() if owner == host]
+        return max(filter(None, (self._watch.silence(name, now) for name in (host, *executors))), default=0.0)
+
     async def _recover(self, failure: HostLostError, kind: str = "lost", began: float | None = None) -> None:
         """Forms worlds until one has been told everything."""
         began = began or time.monotonic()
+        noticed = now_text()
         attempts = 0
         while attempts < _MOST_ATTEMPTS:
+            self._cause = f"host {failure.host}: {failure.reason}"
             self._suspicion.world_lost(failure, self._journal)
             try:
                 phases = await self._next_world(began)
@@ -353,7 +389,19 @@ class Run:
                     self.host_lost(id, "it cannot have executors any more")
                 continue
             plan = self.placement.reason if self.placement else ""
-            self._recovered(Recovered(kind, failure.host, failure.reason, plan, phases, self._replayed))
+            change = Recovered(
+                kind,
+                failure.host,
+                failure.reason,
+                plan,
+                phases,
+                self._replayed,
+                detected_by=failure.detected_by,
+                detect=self._detect if kind == "lost" else 0.0,
+                time=noticed,
+            )
+            self._changes.add(change)
+            self._recovered(change)
             return
         self._give_up(failure)
 
@@ -380,7 +428,8 @@ class Run:
         self._replayed, self.verification = tell_all(self._journal, world, partial(self._tell_world, world))
         self.on_congestion()
         return {
-            "world": formed - began,
+            "fence": self._fenced - began,
+            "world": formed - self._fenced,
             "load": loaded - formed,
             "restore": restored - loaded,
             "replay": time.monotonic() - restored,
@@ -395,6 +444,7 @@ class Run:
         if not isinstance(placement, Placement):
             raise NoPlacementError(placement.reason)
         await self._fence(self.generation + 1)
+        self._fenced = time.monotonic()
         self.generation += 1
         self.placement = placement
         try:
@@ -422,7 +472,8 @@ class Run:
             self._watch.begin(*name, partial(self._frozen, world, host))
 
     def _frozen(self, world: World, host: str, reason: str) -> None:
-        world.lost(host, f"its executor is frozen: {reason}")
+        detected_by = "the failure detector: its executor's heartbeats stopped"
+        world.lost(host, f"its executor is frozen: {reason}", detected_by)
 
     def _end(self, world: World) -> None:
         """Kills a world's executors."""
@@ -437,6 +488,18 @@ class Run:
     def _give_up(self, failure: HostLostError) -> None:
         self.failure = failure
         self._formed.set()
+        self._changes.add(
+            Recovered(
+                "failed",
+                failure.host,
+                failure.reason,
+                "none: the run cannot go on",
+                {},
+                0,
+                detected_by=failure.detected_by,
+                detect=self._detect,
+            )
+        )
         status = StatusError(Code.UNAVAILABLE, str(failure))
         waiting = self._journal.waiting_before(self._journal.end)
         self._journal.trim(self._journal.end)
@@ -502,6 +565,7 @@ class Run:
         for id in [id for id, host in self._hosts.items() if host.draining and id not in used]:
             host = self._hosts.pop(id)
             self._watch.end(id, host.incarnation)
+            self._book.left(id)
             self._snapshots.host_lost(id)
             self._released(id)
 
@@ -509,8 +573,9 @@ class Run:
         """Goes on with other hosts: those that came take part, those that drain do not. Nothing is replayed."""
         began = time.monotonic()
         moves, self._moves = self._moves, []
+        self._cause = f"host {moves[0].host}: {moves[0].reason}"
         self._leave()
-        failure, kind = HostLostError(moves[0].host, moves[0].reason), "moved"
+        failure, kind = HostLostError(moves[0].host, moves[0].reason, moves[0].detected_by), "moved"
         try:
             await self._snapshot(world)
         except WorldLost:

@@ -289,11 +289,11 @@ class World:
 
     # Ending
 
-    def lost(self, host: str, reason: str, by_itself: bool = False) -> None:
+    def lost(self, host: str, reason: str, detected_by: str = "", by_itself: bool = False) -> None:
         """Breaks the world because a host is gone. Everything that waits gets a `WorldLost` that names it."""
         if self.failure is not None:
             return
-        self.failure = HostLostError(host, reason, by_itself)
+        self.failure = HostLostError(host, reason, detected_by, by_itself)
         status = WorldLost(self.failure)
         waiting, self._waiting = self._waiting, {}
         for gather in waiting.values():
@@ -320,9 +320,11 @@ class World:
         """An executor's stream ended; its agent, if it lives, knows in milliseconds what became of the process."""
         try:
             exit = await asyncio.wait_for(asyncio.shield(member.host.exit_of(member.pid)), _EXPLANATION_S)
-            self.lost(member.host.id, f"its executor (pid {member.pid}) {exit.reason}", exit.by_itself)
+            reason = f"its executor (pid {member.pid}) {exit.reason}"
+            self.lost(member.host.id, reason, "its agent, which saw the executor end", exit.by_itself)
         except TimeoutError:
-            self.lost(member.host.id, f"its executor (pid {member.pid}) is gone: {reason}")
+            detected_by = "the controller: the executor's connection closed"
+            self.lost(member.host.id, f"its executor (pid {member.pid}) is gone: {reason}", detected_by)
 
 
 _EXPLANATION_S = 0.3
