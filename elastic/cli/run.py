@@ -60,13 +60,18 @@ def add(subparsers: argparse._SubParsersAction[Any]) -> None:
         help="also take clients at this TCP address; unencrypted, so keep to loopback or a network you trust",
     )
     parser.add_argument(
-        "--snapshot-budget", type=_share, default=Cadence.budget, metavar="SHARE", help="the share of the time that
-        saving what a lost host held may take (default: %(default)s); a larger one makes " "recoveries shorter; with 0
-        nothing is saved until the journal of operations is full, and recoveries are long", )
-        parser.add_argument("--log-dir", metavar="DIR", help="keep the logs of all processes of the pool in DIR")
-        loudness = parser.add_mutually_exclusive_group() loudness.add_argument("-q", "--quiet", action="store_true",
-        help="say nothing but errors") loudness.add_argument("-v", "--verbose", action="store_true", help="say more,
-        also when stderr is no terminal") parser.set_defaults(handler=handle)
+        "--snapshot-budget",
+        type=_share,
+        default=Cadence.budget,
+        metavar="SHARE",
+        help="the share of the time that saving what a lost host held may take (default: %(default)s); a larger one "
+        "makes recoveries shorter; with 0 nothing is saved until the journal of operations is full, and recoveries are long",
+    )
+    parser.add_argument("--log-dir", metavar="DIR", help="keep the logs of all processes of the pool in DIR")
+    loudness = parser.add_mutually_exclusive_group()
+    loudness.add_argument("-q", "--quiet", action="store_true", help="say nothing but errors")
+    loudness.add_argument("-v", "--verbose", action="store_true", help="say more, also when stderr is no terminal")
+    parser.set_defaults(handler=handle)
 
 
 def handle(options: argparse.Namespace) -> int:
