@@ -13,12 +13,12 @@ import secrets
 import threading
 import traceback
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import wraps
 from typing import Any
 
 from elastic import ffi_buffers, wire
 from elastic.callback_values import pack, unpack
+from elastic.daemon_threads import DaemonThreads
 from elastic.inspection import Inspections
 from elastic.status import Code
 
@@ -43,7 +43,7 @@ class CallbackClient:
         self._numbers = itertools.count(secrets.randbits(40) << 20 | 1)
         self._channel: wire.Channel | None = None
         self._lock = threading.Lock()
-        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="elastic-callback")
+        self._threads = DaemonThreads(_THREADS, "elastic-callback")
 
     def add(self, functions: Sequence[Function]) -> list[int]:
         """Gives functions numbers by which the hosts can call them.
@@ -69,7 +69,7 @@ class CallbackClient:
                         self._functions.pop(forgotten, None)
                     continue
                 self._threads.submit(self._run, channel, call, number, description, writeable, payload)
-        except (OSError, EOFError, wire.FrameError, RuntimeError):
+        except (OSError, EOFError, wire.FrameError, RuntimeError):  # RuntimeError: no thread can be started.
             with self._lock:
                 self._channel = None
             channel.close()

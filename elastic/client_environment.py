@@ -6,6 +6,7 @@ which travel on command lines.
     ELASTIC_CONTROLLER   address of the controller: grpc://HOST:PORT or grpc://unix:/PATH
     ELASTIC_TOKEN_FILE   file with the token that the controller asks for
     ELASTIC_LAUNCHER     pid of the launcher that watches the controller and tells the user when it is lost
+    ELASTIC_SCRIPT_OF    pid of the `elastic run` that started the script; the script's children have another parent
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 CONTROLLER = "ELASTIC_CONTROLLER"
 TOKEN_FILE = "ELASTIC_TOKEN_FILE"
 LAUNCHER = "ELASTIC_LAUNCHER"
+SCRIPT_OF = "ELASTIC_SCRIPT_OF"
 PLATFORMS = "JAX_PLATFORMS"
 # Google's pathwaysutils connects to this address when JAX_PLATFORMS names `proxy`. JAX reads it in lower case, so a
 # run directory's path must not hold capital letters.
@@ -32,7 +34,16 @@ UPLOAD_THRESHOLD_BYTES = 65536
 # 3 leaves only fatal messages. jaxlib reads it once, when it is loaded.
 CPP_LOG_LEVEL = "TF_CPP_MIN_LOG_LEVEL"
 
-_CLIENT_ONLY = (CONTROLLER, TOKEN_FILE, LAUNCHER, BACKEND_TARGET, INSECURE, UPLOAD_DIRECTORY, UPLOAD_THRESHOLD)
+_CLIENT_ONLY = (
+    CONTROLLER,
+    TOKEN_FILE,
+    LAUNCHER,
+    SCRIPT_OF,
+    BACKEND_TARGET,
+    INSECURE,
+    UPLOAD_DIRECTORY,
+    UPLOAD_THRESHOLD,
+)
 
 
 def client_variables(address: str, directory: RunDirectory, environment: Mapping[str, str]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""A private pool of hosts on this machine: one controller and N agents, started, watched and torn down.
+"""A private pool of hosts on this machine: membership server, agents and controller, started, watched, torn down.
 
 The process that makes a `LocalPool` is its launcher. Nothing of a pool outlives its launcher, however that ends: the
 children leave when their lifeline breaks, and whatever lies in the run directory goes with them. Not for: the user's
@@ -14,11 +14,12 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from checkpoint.cadence import Cadence
 from elastic import pool_size, run_directory
 from elastic.child_process import ChildProcess, Lifeline
 from elastic.client_environment import client_variables, pool_variables
@@ -31,6 +32,9 @@ _LEAVE_S = 0.45
 # Two see a host die: the controller, which says what becomes of the run, and the launcher, which knows how an agent
 # ended. The controller's word waits this long for the other, so that one line says it all.
 _AGENT_ENDS_S = 0.1
+# A host whose agent ended is back after this time, as a machine that was started again; twice as long each time.
+_RESTART_S = 0.5
+_LONGEST_RESTART_S = 60.0
 
 
 class StartInterrupted(Exception):
@@ -39,20 +43,33 @@ class StartInterrupted(Exception):
 
 @dataclass(frozen=True)
 class HostRecovered:
-    """A host or its executor died, and the run went on without the client's noticing.
+    """The run went on without the client's noticing, after a host or its executor died, or with other hosts.
 
     Attributes:
+        lost: whether something died.
         plan: what was done, in words.
         seconds: from when it was noticed until the run went on.
+        phases: where these seconds went, by name and in order.
+        operations_replayed: how many the new world was told again.
     """
 
     host: str
     reason: str
+    lost: bool
     plan: str
     seconds: float
+    phases: Mapping[str, float] = field(default_factory=dict)
+    operations_replayed: int = 0
 
     def __str__(self) -> str:
-        return f"{HostLostError(self.host, self.reason)}; the run went on after {self.seconds:.2f} s: {self.plan}"
+        what = f"host {self.host} {'was lost' if self.lost else 'changed'}: {self.reason}"
+        return f"{what}; the run went on after {self.seconds:.2f} s: {self.plan}"
+
+    @property
+    def phases_text(self) -> str:
+        """The phases in words."""
+        phases = ", ".join(f"{name} {seconds * 1e3:.0f} ms" for name, seconds in self.phases.items())
+        return f"{phases}; {self.operations_replayed} operations replayed"
 
 
 @dataclass(frozen=True)
@@ -74,6 +91,14 @@ class ControllerDied:
 
     def __str__(self) -> str:
         return f"the controller {self.reason}"
+
+
+@dataclass
+class _Restart:
+    """When the next agent of a host is started, and what the next one but that has to wait. In seconds."""
+
+    at: float | None = None
+    pause: float = 0.0
 
 
 PoolEvent = HostRecovered | HostLost | ControllerDied
@@ -99,6 +124,9 @@ class LocalPool:
         devices_per_host: devices of each; their product is the number of virtual devices.
         listen: ``HOST:PORT`` where the controller also takes clients over TCP, besides its Unix socket.
         log_dir: a directory that keeps the logs of all processes after the run.
+        spares: how many hosts to start besides, which take over when others are lost.
+        snapshot_budget: the share of the time that saving snapshots may take; with 0 one is only taken when the journal
+            is full or hosts come and go.
         base_dir: where the run directory is made; /dev/shm by default.
     """
 
@@ -109,11 +137,15 @@ class LocalPool:
         listen: str | None = None,
         log_dir: str | os.PathLike[str] | None = None,
         *,
+        spares: int = 0,
+        snapshot_budget: float = Cadence.budget,
         base_dir: str | os.PathLike[str] | None = None,
     ) -> None:
         self.hosts = hosts
         self.devices_per_host = devices_per_host
         self.listen = listen
+        self.spares = spares
+        self.snapshot_budget = snapshot_budget
         self.log_dir = None if log_dir is None else Path(log_dir)
         self._base = None if base_dir is None else Path(base_dir)
         self._directory: RunDirectory | None = None
@@ -125,25 +157,33 @@ class LocalPool:
         self._controller_lifeline: Lifeline | None = None
         self._agents: dict[str, ChildProcess] = {}
         self._controller: ChildProcess | None = None
+        self._membership: ChildProcess | None = None
         self._ended: dict[ChildProcess, str] = {}
         self._told: deque[_Told] = deque()
+        self._restarts: dict[str, _Restart] = {}
+        self._endings: dict[str, str] = {}
+        """How the last agent of a host ended, until that is told."""
         self._kill_at: float | None = None
         self._over = False
         self._watcher: _Watcher | None = None
 
     # The command lines, for tests that put small programs in place of agents and controller.
 
+    def membership_command(self, directory: RunDirectory) -> Sequence[str]:
+        return (sys.executable, "-m", "membership.server", "--unix", str(directory.membership_socket))
+
     def agent_command(self, host: str, directory: RunDirectory) -> Sequence[str]:
         return (
             *(sys.executable, "-m", "elastic.agent", "--id", host, "--devices", str(self.devices_per_host)),
-            *("--listen", "127.0.0.1:0", "--run-dir", str(directory.path)),
+            *("--pool", directory.membership_address, "--run-dir", str(directory.path)),
         )
 
-    def controller_command(self, addresses: Mapping[str, str], directory: RunDirectory) -> Sequence[str]:
+    def controller_command(self, directory: RunDirectory) -> Sequence[str]:
         command = [sys.executable, "-m", "elastic.controller", "--run-dir", str(directory.path)]
+        command += ["--pool", directory.membership_address, "--run-id", directory.path.name]
+        command += ["--hosts", str(self.hosts), "--spares", str(self.spares)]
         command += ["--virtual-devices", str(self.hosts * self.devices_per_host)]
-        for host, address in addresses.items():
-            command += ["--host", f"{host}={address}"]
+        command += ["--snapshot-budget", str(self.snapshot_budget)]
         if self.listen is not None:
             command += ["--listen", self.listen]
         return command
@@ -183,6 +223,10 @@ class LocalPool:
             raise UsageError("this pool was started already; make a new LocalPool")
         pool_size.check_size(self.hosts, self.devices_per_host, pool_size.machine_memory())
         pool_size.check_python()
+        if not 0 <= self.snapshot_budget < 1:
+            raise UsageError(
+                f"a snapshot budget is a share of the time, from 0 to below 1; it is {self.snapshot_budget}"
+            )
         if self.listen is not None:
             pool_size.check_listen(self.listen)
         run_directory.sweep(self._base)
@@ -213,7 +257,7 @@ class LocalPool:
             self._watcher = None
         self._cut_lifelines()
         give_up = time.monotonic() + _LEAVE_S
-        while len(self._ended) < len(self._children()):
+        while any(child not in self._ended for child in self._children()):
             wait = give_up - time.monotonic()
             if wait <= 0:
                 break
@@ -249,6 +293,7 @@ class LocalPool:
     def deadline(self) -> float | None:
         """When to call `poll` even if nothing is readable, on time.monotonic()'s clock; None for never."""
         times = [told.report_at for told in self._told]
+        times += [restart.at for restart in self._restarts.values() if restart.at is not None]
         if self._kill_at is not None:
             times.append(self._kill_at)
         return min(times, default=None)
@@ -266,6 +311,7 @@ class LocalPool:
                 what = message.get("recovered") or message.get("lost")
                 if child is self._controller and isinstance(what, dict):
                     self._told.append(_Told(str(what.get("host", "?")), message, now + _AGENT_ENDS_S))
+            self._replace_agents(now)
         event = self._next_event(now, closing)
         if event is not None and not isinstance(event, HostRecovered):
             self._end_run()
@@ -283,28 +329,33 @@ class LocalPool:
     # Inside
 
     def _children(self) -> list[ChildProcess]:
-        return [*self._agents.values(), *([self._controller] if self._controller is not None else [])]
+        others = [self._controller, self._membership]
+        return [*self._agents.values(), *(child for child in others if child is not None)]
 
     def _start_processes(self) -> None:
         directory = self.directory
         self._agents_lifeline, self._controller_lifeline = Lifeline(), Lifeline()
-        environment = pool_variables(os.environ)
-
-        def spawn(name: str, log: str, command: Sequence[str], lifeline: Lifeline) -> ChildProcess:
-            log_path = directory.logs / f"{log}.log"
-            child = ChildProcess(name, command, lifeline=lifeline, log=log_path, environment=environment)
-            self._selector.register(child.exit_fd, selectors.EVENT_READ, child)
-            self._selector.register(child.output_fd, selectors.EVENT_READ, child)
-            return child
-
-        for host in (f"h{index}" for index in range(self.hosts)):
-            command = self.agent_command(host, directory)
-            self._agents[host] = spawn(f"the agent of host {host}", host, command, self._agents_lifeline)
-        ready = self._wait_ready(set(self._agents.values()))
-        addresses = {host: str(ready[agent]["address"]) for host, agent in self._agents.items()}
-        command = self.controller_command(addresses, directory)
-        self._controller = spawn("the controller", "controller", command, self._controller_lifeline)
+        command = self.membership_command(directory)
+        self._membership = self._spawn("the membership server", "membership", command, self._controller_lifeline)
+        self._wait_ready({self._membership})
+        for host in (f"h{index}" for index in range(self.hosts + self.spares)):
+            self._agents[host] = self._spawn_agent(host)
+        command = self.controller_command(directory)
+        self._controller = self._spawn("the controller", "controller", command, self._controller_lifeline)
         self._address = str(self._wait_ready({self._controller})[self._controller]["address"])
+
+    def _spawn_agent(self, host: str) -> ChildProcess:
+        assert self._agents_lifeline is not None
+        command = self.agent_command(host, self.directory)
+        return self._spawn(f"the agent of host {host}", host, command, self._agents_lifeline)
+
+    def _spawn(self, name: str, log: str, command: Sequence[str], lifeline: Lifeline) -> ChildProcess:
+        log_path = self.directory.logs / f"{log}.log"
+        environment = pool_variables(os.environ)
+        child = ChildProcess(name, command, lifeline=lifeline, log=log_path, environment=environment)
+        self._selector.register(child.exit_fd, selectors.EVENT_READ, child)
+        self._selector.register(child.output_fd, selectors.EVENT_READ, child)
+        return child
 
     def _wait_ready(self, waiting: set[ChildProcess]) -> dict[ChildProcess, dict[str, Any]]:
         """Waits until every child of ``waiting`` said that it is ready; notices any child's failure meanwhile.
@@ -314,6 +365,10 @@ class LocalPool:
         ready: dict[ChildProcess, dict[str, Any]] = {}
         while len(ready) < len(waiting):
             for child, message in self._collect(None):
+                if message.get("ready") is False:
+                    raise PoolError(f"{child.name} could not start: {message.get('reason')}{child.log_tail()}")
+                if message.get("ready") is True and child in waiting:
+                    ready[child] = message
                 if "failed" in message:
                     raise PoolError(f"{child.name} could not start: {message['failed']}{child.log_tail()}")
                 lost = message.get("lost")
@@ -345,22 +400,45 @@ class LocalPool:
                 self._ended[child] = child.exit_words()
         return messages
 
+    def _replace_agents(self, now: float) -> None:
+        """Starts agents of hosts whose agent ended, when it is time."""
+        for host, agent in self._agents.items():
+            if agent not in self._ended:
+                continue
+            restart = self._restarts.setdefault(host, _Restart())
+            if restart.at is None:
+                self._endings[host] = f"its agent (pid {agent.pid}) {self._ended[agent]}{agent.last_words()}"
+                restart.pause = min(max(2 * restart.pause, _RESTART_S), _LONGEST_RESTART_S)
+                restart.at = now + restart.pause
+            elif restart.at <= now:
+                restart.at = None
+                agent.kill_session()
+                agent.close()
+                self._agents[host] = self._spawn_agent(host)
+
     def _next_event(self, now: float, closing: bool) -> PoolEvent | None:
         if self._over or self._controller is None:
             return None
         if self._told:
             told = self._told[0]
-            agent = self._agents.get(told.host)
-            ended = agent is not None and agent in self._ended
-            if not (ended or told.report_at <= now or closing):
+            what = told.message.get("recovered") or told.message["lost"]
+            moved = what.get("kind") == "moved"
+            if not (moved or told.host in self._endings or told.report_at <= now or closing):
                 return None
             self._told.popleft()
-            what = told.message.get("recovered") or told.message["lost"]
             reason = str(what.get("reason", "no reason was given"))
-            if agent is not None and ended:
-                reason = f"its agent (pid {agent.pid}) {self._ended[agent]}{agent.last_words()}"
+            if not moved:
+                reason = self._endings.pop(told.host, reason)
             if "recovered" in told.message:
-                return HostRecovered(told.host, reason, str(what.get("plan")), float(what.get("total", 0)))
+                return HostRecovered(
+                    told.host,
+                    reason,
+                    not moved,
+                    str(what.get("plan")),
+                    float(what.get("total", 0)),
+                    what.get("phases", {}),
+                    what.get("operations_replayed", 0),
+                )
             return HostLost(told.host, reason)
         if self._controller in self._ended:
             words = self._ended[self._controller] + self._controller.last_words()

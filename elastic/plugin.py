@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from elastic import callbacks, cross_backend, numpy_uploads
+from elastic import callbacks, cross_backend, numpy_uploads, platform_names
 from elastic import client_environment as variables
 from elastic.errors import PoolError
 from elastic.upload_limit import UploadLimit, limit_of
@@ -39,6 +39,8 @@ def initialize() -> None:
     """Called by JAX before it makes its first backend."""
     if variables.CONTROLLER not in os.environ and "elastic" not in _platforms():
         return
+    if platform_names.is_the_script(os.environ):
+        platform_names.lead_to_pool()
     from jax.extend import backend
 
     backend.register_backend_factory("elastic", make_client, priority=_PRIORITY, fail_quietly=False)

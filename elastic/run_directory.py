@@ -3,7 +3,9 @@
     elastic-<8 hex>/        mode 0700, in /dev/shm
       owner                 who may remove it: the launcher's pid, start time and pid namespace
       client.sock           the controller listens here for the JAX client
+      etcd.sock             the membership server listens here for agents and controller
       secret                random token that agents, controller and client share (mode 0600)
+      memory/               snapshots, a directory for each host
       uploads/              large host buffers on their way from the client to the controller
       logs/                 stderr of controller, agents and executors; a link when the user asked to keep them
 
@@ -44,6 +46,15 @@ class RunDirectory:
     @property
     def client_socket(self) -> Path:
         return self.path / "client.sock"
+
+    @property
+    def membership_socket(self) -> Path:
+        return self.path / "etcd.sock"
+
+    @property
+    def membership_address(self) -> str:
+        """The pool's address, for agents and controller."""
+        return f"etcd://unix:{self.membership_socket}"
 
     @property
     def secret(self) -> Path:

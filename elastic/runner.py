@@ -26,7 +26,7 @@ import time
 from collections.abc import Sequence
 from typing import Protocol
 
-from elastic.client_environment import LAUNCHER
+from elastic.client_environment import LAUNCHER, SCRIPT_OF
 from elastic.local_pool import HostRecovered, LocalPool, PoolEvent, StartInterrupted
 from elastic.signals import SignalReader, die_with_parent
 
@@ -45,7 +45,7 @@ class Reporter(Protocol):
     def still_running(self) -> None:
         """A second after Ctrl-C the script has not ended: it saves something, or waits for a long operation."""
 
-    def recovered(self, text: str) -> None: ...
+    def recovered(self, event: HostRecovered) -> None: ...
 
     def lost(self, text: str) -> None: ...
 
@@ -86,7 +86,7 @@ def _start_script(pool: LocalPool, arguments: Sequence[str], signals: SignalRead
 
     return subprocess.Popen(
         [sys.executable, *arguments],
-        env={**os.environ, **pool.environment, LAUNCHER: str(launcher)},
+        env={**os.environ, **pool.environment, LAUNCHER: str(launcher), SCRIPT_OF: str(launcher)},
         close_fds=False,  # What the user's shell opened for the script is the script's; ours close on exec.
         preexec_fn=prepare,
     )
@@ -128,6 +128,6 @@ def _wait(script: subprocess.Popen[bytes], pool: LocalPool, signals: SignalReade
 
 def _report(event: PoolEvent | None, reporter: Reporter) -> None:
     if isinstance(event, HostRecovered):
-        reporter.recovered(str(event))
+        reporter.recovered(event)
     elif event is not None:
         reporter.lost(f"{event}; the run cannot go on, and the script's next JAX operation fails")

@@ -48,6 +48,11 @@ def frame_header(message: Any, payload_bytes: int) -> bytes:
     return _HEADER.pack(len(body), payload_bytes) + body
 
 
+def unpack_header(header: Bytes) -> Any:
+    """The message of a frame's header, as `frame_header` made it."""
+    return unpack(memoryview(header)[_HEADER.size :])
+
+
 def unpack(body: Bytes) -> Any:
     """A message from its bytes. Raises `FrameError` if they are not one."""
     try:
@@ -154,17 +159,18 @@ class Channel:
             self._end += got
 
 
-def dial(address: str, secret: bytes, hello: Any) -> Channel:
+def dial(address: str, secret: bytes, hello: Any, timeout_s: float | None = None) -> Channel:
     """A blocking channel to a listener of the pool, proven both ways; `hello` is the first message.
 
-    `address` is HOST:PORT or unix:PATH. Raises `OSError`, `EOFError` or `HandshakeError`.
+    `address` is HOST:PORT or unix:PATH. Nothing on the channel, the connecting included, waits for longer than the
+    timeout, if there is one. Raises `OSError` (`TimeoutError` is one), `EOFError` or `HandshakeError`.
     """
-    if address.startswith("unix:"):
-        sock = socket.socket(socket.AF_UNIX)
-        sock.connect(address.removeprefix("unix:"))
-    else:
-        sock = socket.create_connection(parse_address(address))
+    local = address.startswith("unix:")
+    sock = socket.socket(socket.AF_UNIX) if local else socket.create_connection(parse_address(address), timeout_s)
     try:
+        sock.settimeout(timeout_s)
+        if local:
+            sock.connect(address.removeprefix("unix:"))
         dialer = Dialer(secret)
         sock.sendall(dialer.opening())
         sock.sendall(dialer.proof(_receive_exactly(sock, REPLY_BYTES)))

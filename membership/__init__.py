@@ -3,7 +3,7 @@
 `Etcd` is the client of a real etcd and of ``python -m membership.server`` alike. Nothing here knows what the keys mean.
 """
 
-import membership.forking  # Before anything that imports gRPC.
+import membership.forking  # noqa: F401  Before anything that imports gRPC.
 
 # isort: split
 from membership.address import PoolAddress, Tls

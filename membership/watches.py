@@ -81,6 +81,7 @@ class Watches:
         self._caller = caller
         self._watches: set[Watch] = set()
         self._live: dict[int, Watch] = {}  # By the id that each has on the present stream.
+        self._creating: deque[int] = deque()  # The ids of those that etcd has not answered yet, which it does in order.
         self._ids = itertools.count(1)
         self._requests: asyncio.Queue[pb.WatchRequest] = asyncio.Queue()
         self._to_list: asyncio.Queue[Watch] = asyncio.Queue()
@@ -119,6 +120,7 @@ class Watches:
 
     def _talk(self, stream: WatchStream) -> list[Coroutine[None, None, None]]:
         self._live.clear()
+        self._creating.clear()
         self._requests, self._to_list = asyncio.Queue(), asyncio.Queue()
         for watch in self._watches:
             self._begin(watch)
@@ -132,6 +134,7 @@ class Watches:
         # A fresh id each time, so that nothing that was sent before belongs to it.
         watch.id = next(self._ids)
         self._live[watch.id] = watch
+        self._creating.append(watch.id)
         create = pb.WatchCreateRequest(
             key=watch.cursor.keys.first,
             range_end=watch.cursor.keys.end,
@@ -154,8 +157,9 @@ class Watches:
         while True:
             message = await stream.read()
             self._heard += 1
-            watch = self._live.get(message.watch_id)
-            if watch is None:  # Just closed, or an answer to a request for progress, which is nobody's.
+            # etcd does not say whom it refuses: that message, like an answer to a request for progress, has no id.
+            watch = self._live.get(self._creating.popleft() if message.created else message.watch_id)
+            if watch is None:  # Just closed, or nobody's.
                 continue
             news = watch.cursor.receive(message)
             if isinstance(news, MustRelist):

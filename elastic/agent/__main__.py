@@ -9,22 +9,26 @@ import os
 import sys
 from pathlib import Path
 
+import membership.forking  # noqa: F401  Before anything that imports gRPC.
 from elastic.agent.agent import HostSettings, read_secret, serve
 from elastic.run_directory import RunDirectory
+from membership import MembershipError, PoolAddress
+from membership.registry import HostRecord
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m elastic.agent", description=__doc__)
     parser.add_argument("--id", required=True, help="the host's name in the pool")
     parser.add_argument("--devices", type=int, required=True, help="how many devices it contributes")
+    parser.add_argument("--pool", required=True, metavar="URL", help="the pool's etcd")
     parser.add_argument("--listen", default="127.0.0.1:0", help="HOST:PORT to listen on")
     parser.add_argument("--run-dir", type=Path, required=True, help="directory of the run; holds the secret and logs")
     arguments = parser.parse_args()
     run_dir: Path = arguments.run_dir
     os.environ["ELASTIC_SECRET_FILE"] = str(run_dir / "secret")
 
-    def ready(address: str) -> None:
-        print(json.dumps({"ready": {"id": arguments.id, "address": address, "pid": os.getpid()}}), flush=True)
+    def ready(host: HostRecord) -> None:
+        print(json.dumps({"ready": {"id": host.id, "address": host.address, "pid": host.pid}}), flush=True)
 
     try:
         settings = HostSettings(
@@ -35,8 +39,8 @@ def main() -> int:
             log=run_dir / "logs" / f"{arguments.id}-executors.log",
             memory=run_dir / "memory" / arguments.id,
         )
-        asyncio.run(serve(settings, sys.stdin.fileno(), ready))
-    except (OSError, ValueError) as error:
+        asyncio.run(serve(settings, PoolAddress.parse(arguments.pool), sys.stdin.fileno(), ready))
+    except (OSError, ValueError, MembershipError) as error:
         print(json.dumps({"failed": f"host {arguments.id} cannot start: {error}"}), flush=True)
         return 1
     # If the launcher is gone, however it went, nobody else removes what it made.

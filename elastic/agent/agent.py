@@ -1,9 +1,9 @@
 """One host's agent: keeps a standby executor warm and serves the controller that uses this host.
 
-The connection to a controller carries events to it - {"standby": pid, "address"}, {"exited": pid, "reason", "log"},
-{"done": order, "problem"}, {"beat": executors that moved} - and orders from it - {"use": pid}, {"kill": pid}, and on
-the host's memory {"send": digests, "to": address, "order"}, {"keep": digests, "order"}. When it ends, the executors it
-used are killed: nobody is left who could tell them anything.
+The connection to a controller carries events to it - {"standby": pid, "address"}, {"exited": pid, "reason", ...},
+{"done": order, "problem"}, {"beat": executors that moved}, {"draining": reason} - and orders from it - {"use": pid},
+{"kill": pid}, and on the host's memory {"send": digests, "to": address, "order"}, {"keep": digests, "order"}. When it
+ends, the executors it used are killed: nobody is left who could tell them anything.
 """
 
 from __future__ import annotations
@@ -12,16 +12,29 @@ import asyncio
 import contextlib
 import os
 import shutil
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import elastic
 from elastic import host_memory, wire
 from elastic.agent.beats import BEAT_S, Beats
 from elastic.agent.copies import ROLE, Receiver, send
-from elastic.agent.template import Template
+from elastic.agent.template import Exit, Template
+from elastic.machine import machine_id
+from membership import Etcd, MembershipError, PoolAddress
+from membership.registry import HostRecord, Registration
+
+_LEASE_S = 5
+"""How long etcd remembers a host that it does not hear of."""
+
+_LEAVE_S = 0.3
+"""How long the farewell to etcd may take."""
+
+_NOTICE = "it was told to leave (SIGTERM)"
 
 _SENDERS = 4
 """Hosts that it sends copies to at once."""
@@ -54,6 +67,7 @@ class Agent:
         self._controller: wire.Link | None = None
         self._broken: str | None = None
         self._beats = Beats()
+        self._alone = asyncio.Event()
         self._workers = ThreadPoolExecutor(_SENDERS, thread_name_prefix="memory")
 
     async def start(self) -> str:
@@ -79,6 +93,13 @@ class Agent:
         self._heart = asyncio.get_running_loop().create_task(self._beat())
         return f"{self._host}:{self._port}"
 
+    def drain(self, reason: str) -> asyncio.Event:
+        """Tells the controller that this host is about to go; the result is set when it has no controller any more."""
+        self._tell({"draining": reason})
+        if self._controller is None:
+            self._alone.set()
+        return self._alone
+
     def close(self) -> None:
         """Ends everything on this host."""
         self._heart.cancel()
@@ -97,11 +118,14 @@ class Agent:
             link.send(wire.frame({"refused": f"host {self._settings.id} is in use by another controller"}))
         else:
             self._controller = link
-            self._tell({"host": self._settings.id, "devices": self._settings.devices, "pid": os.getpid()})
+            self._alone.clear()
+            about = {"host": self._settings.id, "devices": self._settings.devices, "pid": os.getpid()}
+            self._tell({**about, "holds": host_memory.contents(self._settings.memory)})
             for pid, address in self._standbys.items():
                 self._tell({"standby": pid, "address": address})
             if self._broken:
-                self._tell({"exited": 0, "reason": self._broken, "log": self._template.log_tail()})
+                broken = {"reason": self._broken, "by_itself": True, "log": self._template.log_tail()}
+                self._tell({"exited": 0, **broken})
             link.redirect(self._ordered, lambda _: self._controller_left())
 
     def _ordered(self, order: dict[str, Any], _: wire.Bytes) -> None:
@@ -130,6 +154,7 @@ class Agent:
 
     def _controller_left(self) -> None:
         self._controller = None
+        self._alone.set()
         for pid in self._used:
             self._template.kill(pid)
 
@@ -137,15 +162,15 @@ class Agent:
         self._standbys[pid] = address
         self._tell({"standby": pid, "address": address})
 
-    def _exited(self, pid: int, reason: str) -> None:
+    def _exited(self, pid: int, exit: Exit) -> None:
         if pid == 0:
-            self._broken = reason
+            self._broken = exit.reason
         elif self._standbys.pop(pid, None) is not None:
             self._template.fork()
         self._used.discard(pid)
         # Who is killed from outside has no last words; what stands in the log is another's.
-        words = "" if "SIGKILL" in reason else self._template.log_tail()
-        self._tell({"exited": pid, "reason": reason, "log": words})
+        words = self._template.log_tail() if exit.by_itself or pid == 0 else ""
+        self._tell({"exited": pid, "reason": exit.reason, "by_itself": exit.by_itself, "log": words})
 
     async def _beat(self) -> None:
         """Tells the controller ten times a second that this host moves, and which of its executors do."""
@@ -178,22 +203,85 @@ def read_secret(path: Path) -> bytes:
     return bytes.fromhex(path.read_text(encoding="ascii").strip())
 
 
-async def serve(settings: HostSettings, lifeline: int, ready: Callable[[str], None]) -> None:
-    """Runs an agent until the lifeline, a pipe's read end, comes to its end."""
+async def serve(
+    settings: HostSettings, pool: PoolAddress, lifeline: int | None, ready: Callable[[HostRecord], None]
+) -> None:
+    """Runs an agent as a member of a pool until it is told to end, or its lifeline, a pipe's read end, ends.
+
+    SIGTERM is a notice: the host leaves when the run that uses it has moved what is here; a second one is obeyed at
+    once, as is SIGINT. `ready(record)` is called at each registration. Raises `MembershipError` if it cannot register,
+    `OSError` if it cannot listen.
+    """
     agent = Agent(settings)
-    ready(await agent.start())
-    ended = asyncio.Event()
+    ended, noticed = asyncio.Event(), asyncio.Event()
+    with _signals(ended, noticed), _lifeline(lifeline, ended):
+        address = await agent.start()
+        record = HostRecord(
+            settings.id, address, settings.devices, os.getpid(), machine_id(), version=elastic.__version__
+        )
+        async with Etcd(pool) as etcd:
+            registration = Registration(etcd, record, _LEASE_S, ready)
+            keep: asyncio.Task[None] | None = None
+            try:
+                await registration.start()
+                keep = asyncio.get_running_loop().create_task(registration.keep())
+                await _first(ended, noticed)
+                if not ended.is_set():
+                    alone = agent.drain(_NOTICE)
+                    with contextlib.suppress(MembershipError):  # The controller has heard it from the agent itself.
+                        await registration.drain(_NOTICE)
+                    await _first(ended, alone)
+            finally:
+                if keep is not None:
+                    keep.cancel()
+                agent.close()
+                with contextlib.suppress(MembershipError, TimeoutError):
+                    async with asyncio.timeout(_LEAVE_S):
+                        await registration.leave()
+
+
+@contextlib.contextmanager
+def _signals(ended: asyncio.Event, noticed: asyncio.Event) -> Iterator[None]:
     loop = asyncio.get_running_loop()
 
-    def read_lifeline() -> None:
-        with contextlib.suppress(BlockingIOError):
-            if not os.read(lifeline, 4096):
-                ended.set()
-                loop.remove_reader(lifeline)
+    def notice() -> None:
+        (ended if noticed.is_set() else noticed).set()
 
-    os.set_blocking(lifeline, False)
-    loop.add_reader(lifeline, read_lifeline)
+    loop.add_signal_handler(signal.SIGTERM, notice)
+    loop.add_signal_handler(signal.SIGINT, ended.set)
     try:
-        await ended.wait()
+        yield
     finally:
-        agent.close()
+        loop.remove_signal_handler(signal.SIGTERM)
+        loop.remove_signal_handler(signal.SIGINT)
+
+
+@contextlib.contextmanager
+def _lifeline(descriptor: int | None, ended: asyncio.Event) -> Iterator[None]:
+    if descriptor is None:
+        yield
+        return
+    loop = asyncio.get_running_loop()
+
+    def read() -> None:
+        with contextlib.suppress(BlockingIOError):
+            if not os.read(descriptor, 4096):
+                ended.set()
+                loop.remove_reader(descriptor)
+
+    os.set_blocking(descriptor, False)
+    loop.add_reader(descriptor, read)
+    try:
+        yield
+    finally:
+        loop.remove_reader(descriptor)
+
+
+async def _first(*events: asyncio.Event) -> None:
+    """Waits for any of the events."""
+    waits = [asyncio.ensure_future(event.wait()) for event in events]
+    try:
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for wait in waits:
+            wait.cancel()

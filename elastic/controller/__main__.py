@@ -8,34 +8,61 @@ import contextlib
 import dataclasses
 import itertools
 import json
+import logging
 import os
 import sys
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import membership.forking  # noqa: F401  Before anything that imports gRPC.
 from elastic import wire
+from elastic.controller import status_service
+from elastic.controller.changes import Recovered
 from elastic.controller.hosts import Host
-from elastic.controller.run import Recovered, Run
+from elastic.controller.roster import Roster
+from elastic.controller.run import Run
 from elastic.controller.service import ProxyService, Sessions
 from elastic.controller.session import Session
+from elastic.controller.status_report import About
 from elastic.errors import HostLostError, PoolError, UsageError
 from elastic.front import GrpcServer
 from elastic.handshake import MAGIC
 from elastic.run_directory import RunDirectory
+from membership import Etcd, EtcdUnavailable, MembershipError, OutcomeUnknown, PoolAddress
+from membership.registry import Claims, RunRecord
+
+log = logging.getLogger(__name__)
+
+_LEASE_S = 5
+"""How long etcd remembers a run that it does not hear of."""
+
+_LEAVE_S = 0.2
+"""How long the farewell to etcd may take."""
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m elastic.controller", description=__doc__)
     parser.add_argument("--run-dir", type=Path, required=True, help="directory of the run; holds the secret")
     parser.add_argument("--virtual-devices", type=int, required=True)
-    parser.add_argument("--host", action="append", required=True, metavar="ID=HOST:PORT", help="a host's agent")
+    parser.add_argument("--pool", required=True, metavar="URL", help="the pool's etcd")
+    parser.add_argument("--run-id", required=True, help="the run's name in the pool")
+    parser.add_argument("--hosts", type=int, required=True, help="how many hosts to wait for")
+    parser.add_argument("--spares", type=int, default=0, help="how many more to take")
+    parser.add_argument(
+        "--snapshot-budget",
+        type=float,
+        required=True,
+        metavar="SHARE",
+        help="the share of the time that saving may take",
+    )
     parser.add_argument("--listen", metavar="HOST:PORT", help="serve clients here too; they must show a token")
     arguments = parser.parse_args()
     run_dir: Path = arguments.run_dir
     try:
         asyncio.run(_serve(arguments))
-    except (PoolError, UsageError) as error:
+    except (PoolError, UsageError, MembershipError) as error:
         _tell({"failed": str(error)})
         return 1
     # If the launcher is gone, however it went, nobody else removes what it made.
@@ -57,17 +84,51 @@ async def _serve(arguments: argparse.Namespace) -> None:
 
     ended = _lifeline(sys.stdin.fileno())
     async with contextlib.AsyncExitStack() as stack:
-        run = Run(arguments.virtual_devices, secret, recovered=recovered, failed=failed)
-        hosts = []
-        for text in arguments.host:
-            id, _, address = text.partition("=")
-            hosts.append(await Host.connect(id, address, secret, run.host_lost))
-            stack.callback(hosts[-1].close)
+        etcd = await stack.enter_async_context(Etcd(PoolAddress.parse(arguments.pool)))
+        address = f"unix:{run_dir / 'client.sock'}"
+        record = RunRecord(arguments.run_id, address, os.getpid(), arguments.virtual_devices)
+        claims = Claims(etcd, record, _LEASE_S, lambda host: roster.gone(host, "another run has it now"))
+        await claims.start()
+        stack.push_async_callback(_leave, claims)
+
+        def released(host: str) -> None:
+            background.append(asyncio.ensure_future(roster.give_back(host)))
+
+        def joined(host: Host) -> None:
+            stack.callback(host.close)
+            run.host_joined(host)
+
+        run = Run(
+            arguments.virtual_devices,
+            secret,
+            snapshot_budget=arguments.snapshot_budget,
+            fence=lambda generation: _fence(claims, generation),
+            released=released,
+            recovered=recovered,
+            failed=failed,
+        )
+        most = arguments.hosts + arguments.spares
+        about = About(arguments.run_id, os.getpid(), most, time.monotonic())
+        roster = Roster(etcd, claims, secret, most, joined=joined, lost=run.host_lost, drains=run.host_drains)
+        background = [asyncio.ensure_future(work) for work in (roster.follow(), claims.keep())]
+        stack.callback(lambda: [task.cancel() for task in background])
         stack.callback(run.close)
-        await run.start(hosts)
         numbers = itertools.count(1)
         sessions = Sessions(lambda id: Session(id, run, numbers, run_dir / "uploads"))
-        others = {MAGIC: lambda: wire.Greeting(secret, run.callbacks.serve_client)}
+        sessions.closed_because = "the run has no hosts yet; wait until it says that it is ready"
+
+        def status() -> dict[str, Any]:
+            waits_for = roster.waits_for(arguments.hosts) or "a world is being formed"
+            known = dataclasses.replace(about, client_connected=sessions.connected, waits_for=waits_for)
+            return run.report(known, time.monotonic())
+
+        def greeted(hello: dict[str, Any], link: wire.Link) -> None:
+            if hello.get("role") == status_service.ROLE:
+                status_service.serve(status, link)
+            else:
+                run.callbacks.serve_client(hello, link)
+
+        others = {MAGIC: lambda: wire.Greeting(secret, greeted)}
         # Who can open the socket file has the rights of its directory's owner; a port is open to every user.
         servers = [await GrpcServer.start(ProxyService(sessions, None), path=run_dir / "client.sock", others=others)]
         stack.push_async_callback(servers[0].close)
@@ -80,8 +141,40 @@ async def _serve(arguments: argparse.Namespace) -> None:
                 server.pause_reading() if run.congested else server.resume_reading()
 
         run.on_congestion = hold_back
+        roster.on_change = lambda: _tell({"waiting": roster.waits_for(arguments.hosts)})
+        await _until(run.start(arguments.hosts), ended, background)
+        if ended.done():
+            return
+        roster.on_change = lambda: None
+        sessions.closed_because = None
         _tell({"ready": {"address": f"grpc://unix:{run_dir / 'client.sock'}", "listen": [s.target for s in servers]}})
         await ended
+
+
+async def _fence(claims: Claims, generation: int) -> None:
+    """Raises the generation in etcd; nothing may go on without, so an etcd that cannot be reached is waited for."""
+    while True:
+        try:
+            return await claims.advance(generation)
+        except (EtcdUnavailable, OutcomeUnknown) as error:
+            log.warning("generation %d has to wait: %s", generation, error)
+
+
+async def _until(work: Coroutine[Any, Any, None], ended: asyncio.Future[None], others: Sequence[Any]) -> None:
+    """Waits for the work, but not once the launcher is gone. Raises what the work raises, or one of the others."""
+    task = asyncio.ensure_future(work)
+    await asyncio.wait([task, ended, *others], return_when=asyncio.FIRST_COMPLETED)
+    if not task.done():
+        task.cancel()
+    for one in (task, *others):
+        if one.done() and not one.cancelled() and (error := one.exception()) is not None:
+            raise error
+
+
+async def _leave(claims: Claims) -> None:
+    with contextlib.suppress(MembershipError, TimeoutError):
+        async with asyncio.timeout(_LEAVE_S):
+            await claims.close()
 
 
 async def _listen(

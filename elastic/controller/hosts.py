@@ -5,13 +5,23 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from elastic import wire
 from elastic.errors import PoolError
 from elastic.handshake import HandshakeError
+from membership.registry import HostRecord
 
 _incarnations = itertools.count(1)
+
+
+@dataclass(frozen=True)
+class Exit:
+    """How an executor ended, in words, and whether for a reason of its own."""
+
+    reason: str
+    by_itself: bool
 
 
 class CopyError(Exception):
@@ -26,18 +36,24 @@ class Host:
         self.address = address
         self.devices = 0
         """Physical devices that it contributes."""
+        self.holds: list[bytes] = []
+        """What its memory held of snapshots when it was connected: a host that was cut off may come back."""
         self.incarnation = next(_incarnations)
         """Tells it from those that had its id before."""
         self.pid = 0
         """Of its agent."""
+        self.record: HostRecord | None = None
+        """As it registered itself in the pool."""
         self.on_beat: Callable[[list[int]], None] = lambda _: None
         """Called when the agent shows that it moves, with the executors that do."""
         self._lost = lost
         self._standbys: dict[int, str] = {}
-        self._exits: dict[int, asyncio.Future[str]] = {}
+        self._exits: dict[int, asyncio.Future[Exit]] = {}
         self._changed = asyncio.Event()
         self._numbers = itertools.count(1)
         self._orders: dict[int, asyncio.Future[str | None]] = {}
+        self.on_drain: Callable[[str], None] = lambda _: None
+        """Called with the reason when the agent says that its host is about to go."""
         self.draining = False
         """Whether it is about to go, and gets nothing any more."""
         self.failure: str | None = None
@@ -61,15 +77,19 @@ class Host:
             await host._change()
         return host
 
+    async def stand_by(self) -> None:
+        """Waits until an executor stands by. Raises `PoolError` if this host cannot have one any more."""
+        while not self._standbys:
+            if self.failure:
+                raise PoolError(f"host {self.id}: {self.failure}")
+            await self._change()
+
     async def take_standby(self) -> tuple[int, str]:
         """The (pid, address) of an executor that stands by; waits for one to be ready.
 
         Raises `PoolError` if this host cannot have one any more.
         """
-        while not self._standbys:
-            if self.failure:
-                raise PoolError(f"host {self.id}: {self.failure}")
-            await self._change()
+        await self.stand_by()
         pid = next(iter(self._standbys))
         address = self._standbys.pop(pid)
         self._exits[pid] = asyncio.get_running_loop().create_future()
@@ -80,8 +100,8 @@ class Host:
         self._changed.clear()
         await self._changed.wait()
 
-    def exit_of(self, pid: int) -> asyncio.Future[str]:
-        """The reason why an executor that was taken ended, once it has ended."""
+    def exit_of(self, pid: int) -> asyncio.Future[Exit]:
+        """How an executor that was taken ended, once it has ended."""
         return self._exits[pid]
 
     def forget(self, pid: int) -> None:
@@ -117,10 +137,12 @@ class Host:
 
     def _hear(self, event: dict[str, Any], _: wire.Bytes) -> None:
         if "host" in event:
-            self.devices, self.pid = event["devices"], event["pid"]
+            self.devices, self.pid, self.holds = event["devices"], event["pid"], event["holds"]
         elif "beat" in event:
             self.on_beat(event["beat"])
             return
+        elif "draining" in event:
+            self.on_drain(event["draining"])
         elif "standby" in event:
             self._standbys[event["standby"]] = event["address"]
         elif "exited" in event:
@@ -130,7 +152,7 @@ class Host:
                 self.failure = reason
             future = self._exits.get(event["exited"])
             if future is not None and not future.done():
-                future.set_result(reason)
+                future.set_result(Exit(reason, event["by_itself"]))
         elif "done" in event:
             done = self._orders.pop(event["done"], None)
             if done is not None and not done.done():

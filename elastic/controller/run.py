@@ -12,19 +12,24 @@ import contextlib
 import itertools
 import logging
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from checkpoint.cadence import Cadence
 from elastic import wire
 from elastic.commands import Command
 from elastic.controller.callbacks import CallbackSwitch
+from elastic.controller.changes import Changes, Recovered, now_text
+from elastic.controller.host_book import HostBook
 from elastic.controller.hosts import Host
 from elastic.controller.journal import Answer, Entry, Journal
 from elastic.controller.placement import Candidate, Placement, place
 from elastic.controller.programs import ProgramTable
+from elastic.controller.replay import Suspicion, Verification, find_culprit, tell_all
 from elastic.controller.snapshots import EMPTY, DataLossError, SnapshotError, Snapshots
+from elastic.controller.status_report import About, JournalFacts, RunFacts, report
 from elastic.controller.watch import Watch
 from elastic.controller.world import World, WorldLost
 from elastic.errors import HostLostError, PoolError
@@ -45,8 +50,12 @@ _FULL = 512 << 20
 _SHORTEST_S = 0.2
 """Seconds between two snapshots at least."""
 
-_BUDGET = 0.02
-"""The share of the time that saving may take."""
+_UNHURRIED_S = 1.0
+"""Seconds until somebody looks again whether one is needed, in a run that takes none by itself."""
+
+
+async def _no_fence(_: int) -> None:
+    pass
 
 
 class NoPlacementError(PoolError):
@@ -59,21 +68,7 @@ class _Move:
 
     host: str
     reason: str
-
-
-@dataclass(frozen=True)
-class Recovered:
-    """A failure and what was done about it. Times in seconds."""
-
-    host: str
-    reason: str
-    plan: str
-    phases: dict[str, float]
-    operations_replayed: int
-
-    @property
-    def total(self) -> float:
-        return sum(self.phases.values())
+    detected_by: str
 
 
 class Run:
@@ -84,10 +79,19 @@ class Run:
         virtual_devices: int,
         secret: bytes,
         *,
+        snapshot_budget: float = Cadence.budget,
+        fence: Callable[[int], Awaitable[None]] = _no_fence,
+        released: Callable[[str], None] = lambda _: None,
         recovered: Callable[[Recovered], None] = lambda _: None,
         failed: Callable[[HostLostError], None] = lambda _: None,
     ) -> None:
-        """`recovered` is called after each recovery, `failed` once if the run cannot go on."""
+        """`snapshot_budget` is the share of the time that saving may take; with 0 a snapshot is only taken when the
+        journal is full or hosts come and go.
+
+        `fence(generation)` is awaited before a world is formed: from then on nobody listens to those before it.
+        `released(host)` is called when a host that drained holds nothing any more, `recovered` after each recovery,
+        `failed` once if the run cannot go on.
+        """
         self.callbacks = CallbackSwitch()
         self.programs = ProgramTable()
         self.devices: list[dict[str, Any]] = []
@@ -98,10 +102,19 @@ class Run:
         self.on_congestion: Callable[[], None] = lambda: None
         self._virtual_devices = virtual_devices
         self._secret = secret
+        self._budget = snapshot_budget
+        self._fence = fence
+        self._released = released
         self._recovered = recovered
         self._failed = failed
         self._hosts: dict[str, Host] = {}
         self._watch = Watch()
+        self._book = HostBook(self._watch)
+        self._changes = Changes()
+        self._cause = ""
+        """Why the world is not there, while it is not."""
+        self._detect = 0.0
+        self._fenced = 0.0
         self._journal = Journal()
         self._snapshots = Snapshots(self._hosts)
         self._snapshotting: asyncio.Task[None] | None = None
@@ -114,16 +127,25 @@ class Run:
         self._formed = asyncio.Event()
         self._answer_came = asyncio.Event()
         self._large = asyncio.Event()
+        self._joined = asyncio.Event()
         self._moves: list[_Move] = []
         self._replayed = 0
+        self._suspicion = Suspicion()
+        self.verification = Verification()
+        """Of the last replay."""
         self._recovery: asyncio.Task[None] | None = None
 
     # Hosts
 
-    async def start(self, hosts: Sequence[Host]) -> None:
-        """Forms the first world. Raises `PoolError` or `HostLostError` if it cannot be formed."""
-        for host in hosts:
-            self._add(host)
+    async def start(self, hosts: int) -> None:
+        """Forms the first world when so many hosts have joined.
+
+        Raises `PoolError` or `HostLostError` if it cannot be formed.
+        """
+        while len(self._hosts) < hosts:
+            self._joined.clear()
+            await self._joined.wait()
+        self._moves.clear()
         world = await self._form()
         self.devices = world.devices
         self._use(world)
@@ -132,10 +154,13 @@ class Run:
     def host_joined(self, host: Host) -> None:
         """A host more; the run spreads out to it at the next snapshot."""
         self._add(host)
-        self._moves.append(_Move(host.id, "it joined"))
+        self._moves.append(_Move(host.id, "it joined", "its registration in the pool"))
+        self._joined.set()
 
     def _add(self, host: Host) -> None:
         self._hosts[host.id] = host
+        self._snapshots.host_holds(host.id, host.holds)
+        self._book.joined(host, time.monotonic())
         self._watch.begin(host.id, host.incarnation, lambda reason: self._host_silent(host, reason))
         host.on_beat = lambda moved: self._heard(host, moved)
 
@@ -147,24 +172,63 @@ class Run:
 
     def _host_silent(self, host: Host, reason: str) -> None:
         host.close()
-        self.host_lost(host.id, reason)
+        self.host_lost(host.id, reason, "the failure detector: its agent's heartbeats stopped")
 
     def host_drains(self, id: str, reason: str) -> None:
         """A host is about to go: what it holds is moved first."""
         host = self._hosts.get(id)
         if host is not None and not host.draining:
             host.draining = True
-            self._moves.append(_Move(id, reason))
+            self._moves.append(_Move(id, reason, "the host itself, which announced it"))
 
-    def host_lost(self, id: str, reason: str) -> None:
+    def host_lost(
+        self, id: str, reason: str, detected_by: str = "the controller: its agent's connection closed"
+    ) -> None:
         """A host's agent is gone, and with it all that ran there."""
         host = self._hosts.pop(id, None)
         if host is not None:
+            self._book.lost(id, reason)
             self._watch.end(id, host.incarnation)
         self._snapshots.host_lost(id)
         for world in self._worlds:
             if id in world.placement.hosts:
-                world.lost(id, reason)
+                world.lost(id, reason, detected_by)
+
+    # What is shown of it
+
+    def report(self, about: About, now: float) -> dict[str, Any]:
+        """How the run is, at a time of the monotonic clock (see `status_report`)."""
+        world, state = self._world, self._state()
+        executors = {} if world is None else {host: pid for pid, host in world.executors.items()}
+        known = {host: (pid, self._executors.get((host, pid), ("", 0))[0]) for host, pid in executors.items()}
+        placed = self.placement.by_host() if self.placement and world is not None else {}
+        run = RunFacts(
+            id=about.id,
+            pid=about.pid,
+            generation=self.generation,
+            virtual_devices=self._virtual_devices,
+            operations=self._journal.end,
+            client_connected=about.client_connected,
+            wanted=about.wanted,
+            state=state,
+            reason={"failed": str(self.failure), "recovering": self._cause, "starting": about.waits_for}.get(state, ""),
+            placement=self.placement.reason if self.placement else "",
+            age=now - about.started,
+        )
+        return report(
+            run,
+            self._book.facts(self._hosts, placed, known, now),
+            self._snapshots.facts(now),
+            JournalFacts(len(self._journal.entries), self._journal.nbytes),
+            tuple(self._changes.last),
+        )
+
+    def _state(self) -> str:
+        if self.failure is not None:
+            return "failed"
+        if self._world is not None:
+            return "running"
+        return "recovering" if self.generation and self.devices else "starting"
 
     def close(self) -> None:
         """Kills the executors."""
@@ -263,6 +327,8 @@ class Run:
             self._answer_came.set()
             return  # The next world will be asked.
         answer, entry.answer = entry.answer, None
+        if entry.command is Command.READ and error is None:
+            entry.seen = result
         self._answer_came.set()
         if answer is not None:
             answer(error, result, payload)
@@ -282,6 +348,7 @@ class Run:
         return world
 
     def _world_failed(self, failure: HostLostError) -> None:
+        self._detect = self._silence(failure.host, time.monotonic())
         if self._world is None:
             return  # Whoever works with it has its requests answered with `WorldLost`.
         world = self._leave()
@@ -289,26 +356,52 @@ class Run:
             self._end(world)
         self._recovery = self._start(self._recover(failure))
 
-    async def _recover(self, failure: HostLostError, began: float | None = None) -> None:
+    def _silence(self, host: str, now: float) -> float:
+        """Seconds since the last sign of life of a host or of its executor, whichever was silent for longer."""
+        executors = [name for (owner, _), (name, _) in self._executors.items() if owner == host]
+        return max(filter(None, (self._watch.silence(name, now) for name in (host, *executors))), default=0.0)
+
+    async def _recover(self, failure: HostLostError, kind: str = "lost", began: float | None = None) -> None:
         """Forms worlds until one has been told everything."""
         began = began or time.monotonic()
-        for _ in range(_MOST_ATTEMPTS):
+        noticed = now_text()
+        attempts = 0
+        while attempts < _MOST_ATTEMPTS:
+            self._cause = f"host {failure.host}: {failure.reason}"
+            self._suspicion.world_lost(failure, self._journal)
             try:
                 phases = await self._next_world(began)
             except NoPlacementError as error:
-                self._give_up(HostLostError(failure.host, f"{failure.reason}; {error}"))
-                return
+                log.warning("%s", error)
+                self._joined.clear()
+                await self._joined.wait()
+                continue
             except DataLossError as error:
                 self._give_up(HostLostError(failure.host, f"{failure.reason}; {error.message}"))
                 return
             except (PoolError, WorldLost, SnapshotError) as error:
                 log.warning("generation %d failed: %s", self.generation, error)
+                failure = error.failure if isinstance(error, WorldLost) else failure
+                failure = error if isinstance(error, HostLostError) else failure
+                # Who kills hosts may go on for as long as there are any.
+                attempts += not isinstance(error, (WorldLost, HostLostError)) or failure.by_itself
                 for id in [id for id, host in self._hosts.items() if host.failure is not None]:
                     self.host_lost(id, "it cannot have executors any more")
-                failure = error if isinstance(error, HostLostError) else failure
                 continue
             plan = self.placement.reason if self.placement else ""
-            self._recovered(Recovered(failure.host, failure.reason, plan, phases, self._replayed))
+            change = Recovered(
+                kind,
+                failure.host,
+                failure.reason,
+                plan,
+                phases,
+                self._replayed,
+                detected_by=failure.detected_by,
+                detect=self._detect if kind == "lost" else 0.0,
+                time=noticed,
+            )
+            self._changes.add(change)
+            self._recovered(change)
             return
         self._give_up(failure)
 
@@ -322,19 +415,21 @@ class Run:
             loaded = time.monotonic()
             await self._snapshots.restore(world)
             restored = time.monotonic()
+            if self._suspicion.raised:
+                await find_culprit(self._journal, world)
+                self._suspicion.settle()
+                raise WorldLost(HostLostError("", "it was only to find which operation ends worlds"))
             if world.failure is not None:
                 raise world.failure
         except BaseException:
             self._end(world)
             raise
-        entries = list(self._journal.unsettled())
         self._use(world)
-        for entry in entries:
-            self._tell_world(world, entry)
-        self._replayed = len(entries)
+        self._replayed, self.verification = tell_all(self._journal, world, partial(self._tell_world, world))
         self.on_congestion()
         return {
-            "world": formed - began,
+            "fence": self._fenced - began,
+            "world": formed - self._fenced,
             "load": loaded - formed,
             "restore": restored - loaded,
             "replay": time.monotonic() - restored,
@@ -348,6 +443,8 @@ class Run:
         placement = place(self.generation + 1, candidates, self._virtual_devices, self.placement)
         if not isinstance(placement, Placement):
             raise NoPlacementError(placement.reason)
+        await self._fence(self.generation + 1)
+        self._fenced = time.monotonic()
         self.generation += 1
         self.placement = placement
         try:
@@ -375,7 +472,8 @@ class Run:
             self._watch.begin(*name, partial(self._frozen, world, host))
 
     def _frozen(self, world: World, host: str, reason: str) -> None:
-        world.lost(host, f"its executor is frozen: {reason}")
+        detected_by = "the failure detector: its executor's heartbeats stopped"
+        world.lost(host, f"its executor is frozen: {reason}", detected_by)
 
     def _end(self, world: World) -> None:
         """Kills a world's executors."""
@@ -390,6 +488,18 @@ class Run:
     def _give_up(self, failure: HostLostError) -> None:
         self.failure = failure
         self._formed.set()
+        self._changes.add(
+            Recovered(
+                "failed",
+                failure.host,
+                failure.reason,
+                "none: the run cannot go on",
+                {},
+                0,
+                detected_by=failure.detected_by,
+                detect=self._detect,
+            )
+        )
         status = StatusError(Code.UNAVAILABLE, str(failure))
         waiting = self._journal.waiting_before(self._journal.end)
         self._journal.trim(self._journal.end)
@@ -414,16 +524,21 @@ class Run:
 
     async def _take_snapshots(self) -> None:
         """Takes a snapshot whenever one is due, for as long as the run lives."""
-        pause = _SHORTEST_S
+        pause = _SHORTEST_S if self._budget else _UNHURRIED_S
         while self.failure is None:
             await asyncio.sleep(_SHORTEST_S)
             await self._until_large(pause - _SHORTEST_S)
             world = await self.world()
             if self._moves:
                 await self._move(world)
-            elif self._journal.end != self._snapshots.committed.position:
+            elif self._wants_snapshot():
                 with contextlib.suppress(WorldLost, SnapshotError):
-                    pause = max(_SHORTEST_S, await self._snapshot(world) / _BUDGET)
+                    seconds = await self._snapshot(world)
+                    pause = max(_SHORTEST_S, seconds / self._budget) if self._budget else _UNHURRIED_S
+
+    def _wants_snapshot(self) -> bool:
+        news = self._journal.end != self._snapshots.committed.position
+        return self._drained() or (news and (self._budget > 0 or self._journal.nbytes >= _LARGE))
 
     async def _snapshot(self, world: World) -> float:
         """Takes and commits a snapshot; seconds that saving took. Raises `WorldLost` or `SnapshotError`."""
@@ -437,23 +552,38 @@ class Run:
             self._journal.trim(snapshot.position)
             self.callbacks.committed(snapshot.number)
             await self._snapshots.commit(snapshot)
+            self._release()
             self.on_congestion()
         return snapshot.seconds
+
+    def _drained(self) -> bool:
+        return any(host.draining for host in self._hosts.values())
+
+    def _release(self) -> None:
+        """Lets go of hosts that drained, now that all they held is elsewhere."""
+        used = self.placement.hosts if self.placement else ()
+        for id in [id for id, host in self._hosts.items() if host.draining and id not in used]:
+            host = self._hosts.pop(id)
+            self._watch.end(id, host.incarnation)
+            self._book.left(id)
+            self._snapshots.host_lost(id)
+            self._released(id)
 
     async def _move(self, world: World) -> None:
         """Goes on with other hosts: those that came take part, those that drain do not. Nothing is replayed."""
         began = time.monotonic()
         moves, self._moves = self._moves, []
+        self._cause = f"host {moves[0].host}: {moves[0].reason}"
         self._leave()
-        failure = HostLostError(moves[0].host, moves[0].reason)
+        failure, kind = HostLostError(moves[0].host, moves[0].reason, moves[0].detected_by), "moved"
         try:
             await self._snapshot(world)
         except WorldLost:
-            failure = world.failure or failure
+            failure, kind = world.failure or failure, "lost"
         except SnapshotError:
             log.warning("the arrays could not be saved before the hosts change; what is lost will be replayed")
         self._end(world)
-        await self._recover(failure, began)
+        await self._recover(failure, kind, began)
 
     async def _settle(self, world: World, position: int) -> None:
         """Waits until nobody waits for an answer from before a position. Raises `WorldLost`."""
@@ -461,7 +591,7 @@ class Run:
         while waiting:
             self._answer_came.clear()
             if world.failure is not None:
-                raise WorldLost(Code.UNAVAILABLE, str(world.failure))
+                raise WorldLost(world.failure)
             await self._answer_came.wait()
             waiting = [entry for entry in waiting if entry.answer is not None]
 

@@ -29,9 +29,18 @@ class Sessions:
         """`new_session(id)` makes a session. Ids cannot be guessed: they are what later calls of a client show."""
         self._new_session = new_session
         self._current: Session | None = None
+        self.closed_because: str | None = None
+        """Why there can be none now; None if there can."""
+
+    @property
+    def connected(self) -> bool:
+        """Whether a client is there."""
+        return self._current is not None
 
     def open(self) -> Session:
-        """Raises `StatusError` if another client is there."""
+        """Raises `StatusError` if another client is there, or the run cannot serve one yet."""
+        if self.closed_because is not None:
+            raise StatusError(Code.UNAVAILABLE, self.closed_because)
         if self._current is not None:
             raise StatusError(
                 Code.FAILED_PRECONDITION, "another client uses this controller; a run serves one client at a time"

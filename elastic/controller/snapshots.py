@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,7 @@ from checkpoint.copies import Shard, second_homes
 from checkpoint.plan import Copy, Kind, Need, plan
 from elastic.commands import Command
 from elastic.controller.hosts import CopyError, Host
+from elastic.controller.status_report import SnapshotFacts
 from elastic.controller.world import World
 from elastic.status import Code, StatusError
 
@@ -78,6 +80,8 @@ class Snapshots:
     def __init__(self, hosts: Mapping[str, Host]) -> None:
         """`hosts` are those that live; the run keeps it up to date."""
         self.committed = EMPTY
+        self.committed_at: float | None = None
+        """On the monotonic clock; None while there is none."""
         self._hosts = hosts
         self._numbers = itertools.count(1)
 
@@ -108,6 +112,7 @@ class Snapshots:
     async def commit(self, snapshot: Snapshot) -> None:
         """Makes it the one that counts, and gives back the memory that only the one before needed."""
         self.committed = snapshot
+        self.committed_at = time.monotonic()
         await self._tidy()
 
     async def forget(self) -> None:
@@ -115,10 +120,23 @@ class Snapshots:
         self.committed = EMPTY
         await self._tidy()
 
+    def facts(self, now: float) -> SnapshotFacts:
+        """What there is, at a time of the monotonic clock."""
+        snapshot = self.committed
+        age = None if snapshot is EMPTY or self.committed_at is None else now - self.committed_at
+        copies = min((len(self._living(holders)) for holders in snapshot.homes.values()), default=0)
+        return SnapshotFacts(snapshot.position, age, snapshot.nbytes, copies)
+
     def host_lost(self, id: str) -> None:
         """What a host held is gone with its agent."""
         for holders in self.committed.homes.values():
             holders.discard(id)
+
+    def host_holds(self, id: str, digests: Iterable[Digest]) -> None:
+        """A host has these in its memory already."""
+        for digest in digests:
+            if digest in self.committed.homes:
+                self.committed.homes[digest].add(id)
 
     async def restore(self, world: World) -> None:
         """Brings the snapshot into a new world, from whichever host has the bytes.
@@ -187,7 +205,10 @@ class Snapshots:
             )
             for digest, shard in shards.items()
         ]
-        copies = second_homes(listed, {id: id for id in self._hosts})
+        # Those that are about to go count only for as long as they hold something.
+        going = {id for id, host in self._hosts.items() if host.draining}
+        domains = {id: id for id in self._hosts if id not in going or any(id in homes[digest] for digest in shards)}
+        copies = second_homes(listed, domains)
         ways: Ways = {}
         for shard, to in copies.peers.items():
             digest = digests[shard]

@@ -38,6 +38,10 @@ class Watch:
         if self._give_up.pop((name, incarnation), None) is not None:
             self._feed(Deregistered(name, incarnation))
 
+    def silence(self, name: str, now: float) -> float | None:
+        """Seconds since they were heard; None if they are not known."""
+        return self.hosts.silence(name, now)[0] if name in self.hosts else None
+
     def heard(self, name: str, incarnation: int) -> None:
         """They move."""
         self._feed(Heartbeat(name, incarnation))

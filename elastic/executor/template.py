@@ -12,6 +12,7 @@ the kernel kills the template, and with it its executors.
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import json
 import os
@@ -97,14 +98,11 @@ def _become_executor(control: socket.socket, host: str, secret: bytes, unused: l
 def _beat(control: socket.socket) -> None:
     """Shows the agent ten times a second that this process moves."""
     message = json.dumps({"beat": os.getpid()}).encode()
-    while True:
-        time.sleep(BEAT_S)
-        try:
-            control.send(message, socket.MSG_DONTWAIT)
-        except BlockingIOError:
-            pass  # The agent itself stands still.
-        except OSError:
-            return  # It is gone, and this process will be in a moment.
+    with contextlib.suppress(ConnectionError):  # The agent is gone, and so is this process in a moment.
+        while True:
+            time.sleep(BEAT_S)
+            with contextlib.suppress(BlockingIOError):  # The agent itself stands still.
+                control.send(message, socket.MSG_DONTWAIT)
 
 
 def _reap(control: socket.socket, children: set[int]) -> None:

@@ -75,10 +75,14 @@ class History:
         tombstone = pb.KeyValue(key=key, mod_revision=revision)
         self._append(pb.Event(type=pb.Event.DELETE, kv=tombstone, prev_kv=self.get(key)))
 
-    def commit(self, revision: int) -> None:
-        """Makes ``revision`` the store's, if anything was written at it."""
-        if self._events and self._events[-1].kv.mod_revision == revision:
-            self.revision = revision
+    @property
+    def latest(self) -> int:
+        """The revision, counting what is not committed yet."""
+        return max(self.revision, self._events[-1].kv.mod_revision) if self._events else self.revision
+
+    def commit(self) -> None:
+        """Makes the revision at which was written last the store's."""
+        self.revision = self.latest
 
     def events(self, first: bytes, end: bytes, start: int, revisions: int) -> tuple[list[pb.Event], int]:
         """The events of a range from revision ``start`` on, and the revision to go on from.

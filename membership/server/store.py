@@ -45,7 +45,7 @@ class Store:
         self._next_lease = identity
 
     def header(self) -> pb.ResponseHeader:
-        return pb.ResponseHeader(cluster_id=self._identity, member_id=1, raft_term=1, revision=self.history.revision)
+        return pb.ResponseHeader(cluster_id=self._identity, member_id=1, raft_term=1, revision=self.history.latest)
 
     # --- Keys -----------------------------------------------------------------------------------------------------
 
@@ -57,14 +57,12 @@ class Store:
         self._check_put(request)
         answer = self._put(request, self.history.revision + 1)
         self._commit()
-        answer.header.CopyFrom(self.header())
         return answer
 
     def delete_range(self, request: pb.DeleteRangeRequest) -> pb.DeleteRangeResponse:
         self._check_delete(request)
         answer = self._delete(request, self.history.revision + 1)
         self._commit()
-        answer.header.CopyFrom(self.header())
         return answer
 
     def txn(self, request: pb.TxnRequest) -> pb.TxnResponse:
@@ -77,8 +75,7 @@ class Store:
             self._check_branch(branch)
         succeeded = all(self._holds(compare) for compare in request.compare)
         chosen = request.success if succeeded else request.failure
-        for operation in chosen:
-            self._check_now(operation)
+        self._check_chosen(chosen)
         answers = [self._do(operation, self.history.revision + 1) for operation in chosen]
         self._commit()
         return pb.TxnResponse(header=self.header(), succeeded=succeeded, responses=answers)
@@ -182,12 +179,14 @@ class Store:
                 if any(in_range(key, deleted.key, deleted.range_end) for key in puts):
                     raise refusals.duplicate_key()
 
-    def _check_now(self, operation: pb.RequestOp) -> None:
-        """What is wrong with an operation in the store as it is."""
-        if operation.HasField("request_range"):
-            self._check_range(operation.request_range)
-        elif operation.HasField("request_put"):
-            self._check_put(operation.request_put)
+    def _check_chosen(self, operations: Sequence[pb.RequestOp]) -> None:
+        """What is wrong with operations in the store as it is; with puts first, as etcd."""
+        for operation in operations:
+            if operation.HasField("request_put"):
+                self._check_put(operation.request_put)
+        for operation in operations:
+            if operation.HasField("request_range"):
+                self._check_range(operation.request_range)
 
     def _holds(self, compare: pb.Compare) -> bool:
         kvs = list(self.history.range(compare.key, compare.range_end, self.history.revision))
@@ -223,13 +222,14 @@ class Store:
         self.history.put(request.key, request.value, request.lease, revision)
         if request.lease:
             self._leases[request.lease].keys.add(request.key)
-        return pb.PutResponse(prev_kv=before if request.prev_kv else None)
+        return pb.PutResponse(header=self.header(), prev_kv=before if request.prev_kv else None)
 
     def _delete(self, request: pb.DeleteRangeRequest, revision: int) -> pb.DeleteRangeResponse:
         kvs = list(self.history.range(request.key, request.range_end, revision))
         for kv in kvs:
             self._delete_key(kv.key, revision)
-        return pb.DeleteRangeResponse(deleted=len(kvs), prev_kvs=kvs if request.prev_kv else ())
+        gone = kvs if request.prev_kv else ()
+        return pb.DeleteRangeResponse(header=self.header(), deleted=len(kvs), prev_kvs=gone)
 
     def _delete_key(self, key: bytes, revision: int) -> None:
         self._detach(self.history.get(key))
@@ -240,7 +240,7 @@ class Store:
             self._leases[kv.lease].keys.discard(kv.key)
 
     def _commit(self) -> None:
-        self.history.commit(self.history.revision + 1)
+        self.history.commit()
         if self.history.revision - self.history.compacted > 2 * self._keep_revisions:
             self.history.compact(self.history.revision - self._keep_revisions)
 

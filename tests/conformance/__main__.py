@@ -7,6 +7,10 @@ tests ask for older tools than ours (from a clone of this repository):
     git clone --depth 1 --branch jax-v0.10.2 https://github.com/jax-ml/jax ../jax
     python -m tests.conformance ../jax --quick
 
+Test files of other projects run in the same way, by their paths in a checkout of theirs:
+
+    python -m tests.conformance ../optax --files optax/_src/sharding_test.py
+
 Exit code 0 if at least 98% of what passes on plain CPU passes here, without what `waivers.txt` excuses.
 """
 
@@ -18,7 +22,7 @@ import sys
 from pathlib import Path
 
 from tests.conformance.report import HEADER, WAIVERS, Comparison, read_waivers, share
-from tests.conformance.suite import FILES, QUICK, run_file
+from tests.conformance.suite import FILES, QUICK, path_of, run_file
 
 _TO_REACH = 0.98
 
@@ -27,8 +31,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="python -m tests.conformance", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("checkout", type=Path, help="a checkout of the JAX repository")
-    parser.add_argument("--files", help="test files without _test.py, with commas (default: all that concern devices)")
+    parser.add_argument("checkout", type=Path, help="a checkout of the JAX repository, or of another")
+    parser.add_argument(
+        "--files", help="JAX's test files without _test.py, or paths, with commas (default: all that concern devices)"
+    )
     parser.add_argument("--quick", action="store_true", help=f"only {', '.join(QUICK)}")
     parser.add_argument("--hosts", type=int, default=4)
     parser.add_argument("--devices-per-host", type=int, default=2)
@@ -36,8 +42,9 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="write counts and lost tests as JSON")
     options = parser.parse_args()
     names = options.files.split(",") if options.files else QUICK if options.quick else FILES
-    if not (options.checkout / "tests" / f"{names[0]}_test.py").exists():
-        parser.error(f"{options.checkout} is no checkout of JAX: it has no tests/{names[0]}_test.py")
+    missing = [path_of(name) for name in names if not (options.checkout / path_of(name)).exists()]
+    if missing:
+        parser.error(f"{options.checkout} has no {missing[0]}: it is no checkout of JAX, or of another version")
     waivers = read_waivers(WAIVERS.read_text(encoding="utf-8"))
     pool = (options.hosts, options.devices_per_host)
     comparisons = []

@@ -40,7 +40,9 @@ class Comparison:
         counts = f"{len(plain.passed):6} {len(plain.failed):4} {len(plain.skipped):4}   "
         counts += f"{len(ours.passed):6} {len(ours.failed):4} {len(ours.skipped):4}   "
         waived = len(plain.passed - ours.passed) - len(self.lost)
-        return f"{self.name:22} {counts} {self.kept:6} {len(self.lost):5} {waived:6}" + ("  crashed" * ours.crashed)
+        return f"{Path(self.name).stem[:22]:22} {counts} {self.kept:6} {len(self.lost):5} {waived:6}" + (
+            "  crashed" * ours.crashed
+        )
 
     def as_json(self) -> dict[str, Any]:
         def counts(outcome: Outcome) -> dict[str, Any]:

@@ -1,4 +1,6 @@
-"""Running JAX's test files, and comparing two runs of one file. No verdicts here: those are `report.py`'s."""
+"""Running test files of JAX or of what is built on it, and comparing two runs of one file. No verdicts here: those are
+`report.py`'s.
+"""
 
 from __future__ import annotations
 
@@ -70,12 +72,17 @@ class Outcome:
     """The process died before the file's end."""
 
 
+def path_of(name: str) -> str:
+    """Where a test file is in its checkout: JAX's go by name, those of other projects by their path."""
+    return name if name.endswith(".py") else f"tests/{name}_test.py"
+
+
 def run_file(checkout: Path, name: str, pool: tuple[int, int] | None, limit_s: float) -> Outcome:
-    """Runs one test file of a JAX checkout on a pool of (hosts, devices per host), or on plain CPU if that is None."""
+    """Runs one test file of a checkout on a pool of (hosts, devices per host), or on plain CPU if that is None."""
     pytest = Path(sys.executable).with_name("pytest")
     environment = {**os.environ, "JAX_NUM_GENERATED_CASES": "1", "JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": "8"}
     environment["NPROC"] = "18"  # Plain JAX hangs in collectives with fewer threads than two a device.
-    command = [str(pytest), f"tests/{name}_test.py", "-q", "-p", "no:cacheprovider", f"--timeout={_SECONDS_PER_TEST}"]
+    command = [str(pytest), path_of(name), "-q", "-p", "no:cacheprovider", f"--timeout={_SECONDS_PER_TEST}"]
     if pool is not None:
         hosts, devices = pool
         launcher = [sys.executable, "-m", "elastic.cli", "run", f"--hosts={hosts}", f"--devices-per-host={devices}"]

@@ -68,6 +68,20 @@ def test_the_example_reaches_the_accuracy_of_plain_jax():
     assert accuracy(ours.text) > 93
 
 
+def test_checkpoints_of_orbax_are_written_meanwhile_and_restored_on_other_hosts(tmp_path):
+    def run(directory, steps, hosts, devices):
+        arguments = (str(tmp_path / directory), "--every=5", f"--steps={steps}")
+        run = run_to_end(EXAMPLES / "checkpointed.py", *arguments, hosts=hosts, devices=devices)
+        assert run.process.returncode == 0, run.text
+        return run
+
+    whole = run("whole", 20, hosts=2, devices=2)
+    run("parts", 10, hosts=2, devices=2)
+    second = run("parts", 20, hosts=1, devices=4)
+    assert "from step 10" in second.output[0]
+    assert digest_of(second.text) == digest_of(whole.text)
+
+
 def test_hundreds_of_collectives_may_be_under_way_at_once(tmp_path):
     script = tmp_path / "chain.py"
     script.write_text(LOOP.split("i = 0")[0] + "for _ in range(300): x = step(x)\nprint(np.asarray(x)[:3])\n")
@@ -94,6 +108,20 @@ def test_the_exit_code_is_the_scripts(tmp_path, statement, code):
     script.write_text(f"import jax\nassert len(jax.devices()) == 2\n{statement}\n")
     run = run_to_end(script, hosts=1, devices=2)
     assert run.process.returncode == code, run.text
+
+
+def test_a_script_may_end_before_its_programs_have_made_their_callbacks(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import threading, jax\n"
+        "def show(i):\n"
+        "    threading.main_thread().join()\n"
+        "    print(i, flush=True)\n"
+        "jax.jit(lambda: jax.lax.fori_loop(0, 20, lambda i, _: jax.debug.callback(show, i), None))()\n"
+    )
+    run = run_to_end(script, hosts=2, devices=1)
+    assert run.process.returncode == 0, run.text
+    assert sorted(map(int, run.output)) == list(range(20)), run.text
 
 
 @pytest.mark.parametrize("victim", ["executor", "agent", "template"])

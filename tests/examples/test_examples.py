@@ -67,6 +67,25 @@ def test_transformer_learns_and_repeats_itself_on_8_devices() -> None:
     assert digest(first) == digest(second)
 
 
+def test_checkpointed_goes_on_where_it_was_and_on_a_mesh_of_another_shape(tmp_path: Path) -> None:
+    args = ("--every", "5", "--steps")
+    whole, first, _ = outputs(
+        start("checkpointed.py", str(tmp_path / "whole"), *args, "20"),
+        start("checkpointed.py", str(tmp_path / "parts"), *args, "10"),
+        start("checkpointed.py", str(tmp_path / "other"), *args, "10", "--tensor", "1"),
+    )
+    assert digest(first) != digest(whole)
+    second, reshaped = outputs(
+        start("checkpointed.py", str(tmp_path / "parts"), *args, "20"),
+        start("checkpointed.py", str(tmp_path / "other"), *args, "20", "--tensor", "4"),
+    )
+    assert "from step 10" in second
+    assert digest(second) == digest(whole)
+    assert "from step 10, mesh {'fsdp': 2, 'tensor': 4}" in reshaped
+    assert last_number("loss", reshaped) == pytest.approx(last_number("loss", whole), rel=1e-3)
+    assert last_number("loss", whole) < 0.2
+
+
 def test_digits_are_written_as_the_files_of_mnist_and_never_replace_others(tmp_path: Path) -> None:
     out = outputs(start("digits_as_mnist.py", str(tmp_path), "--copies", "2"))[0]
     assert "2816x28x28" in out

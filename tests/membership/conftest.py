@@ -1,14 +1,13 @@
 """Servers for the tests, and coroutines as tests.
 
-A test that asks for ``server`` runs against each kind of server, which it shares with other tests: it keeps to keys under
-its ``prefix``. One that asks for ``own_etcd``, ``etcd3`` or ``own_embedded`` may break it.
+A test that asks for ``server`` runs against each kind of server, which it shares with other tests: it keeps to keys
+under its ``prefix``. One that asks for ``etcd``, ``etcd3``, ``own_etcd`` or ``own_embedded`` may break it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import inspect
-import sys
 import uuid
 from collections.abc import Iterator
 
@@ -40,7 +39,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 def print_all_tasks() -> None:
     """Where a test that does not end has got stuck."""
     for task in asyncio.all_tasks():
-        task.print_stack(file=sys.stdout)
+        print(task)
 
 
 @pytest.fixture
@@ -84,6 +83,12 @@ def server(
 def own_etcd(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """Real etcd of one and of three nodes, for this test alone."""
     yield from own(request.param, tmp_path_factory)
+
+
+@pytest.fixture
+def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One node of real etcd, for this test alone."""
+    yield from own("etcd", tmp_path_factory)
 
 
 @pytest.fixture

@@ -54,8 +54,8 @@ def start(command: Sequence[str], **options: object) -> subprocess.Popen[str]:
 def free_ports(count: int) -> list[int]:
     """Ports that nobody listens on now.
 
-    They lie below those that the kernel gives to outgoing connections: while a node is down, one of those could take its
-    port, or even reach itself.
+    They lie below those that the kernel gives to outgoing connections: while a node is down, one of those could take
+    its port, or even reach itself.
     """
     ports: list[int] = []
     while len(ports) < count:

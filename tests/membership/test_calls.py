@@ -86,11 +86,11 @@ async def test_a_write_waits_for_a_server_and_is_then_sent_once(server: Server, 
 
 
 async def test_when_no_endpoint_answers_the_error_names_each_of_them(server: Server, prefix: str) -> None:
-    async with network(server.endpoints) as net:
-        async with Etcd(server.address(net.endpoints), Timing(call=0.5, attempt=0.1, connect=0.1)) as etcd:
-            net.hold()
-            with pytest.raises(EtcdUnavailable) as caught:
-                await etcd.put(prefix + "a", b"")
+    hasty = Timing(call=0.5, attempt=0.1, connect=0.1)
+    async with network(server.endpoints) as net, Etcd(server.address(net.endpoints), hasty) as etcd:
+        net.hold()
+        with pytest.raises(EtcdUnavailable) as caught:
+            await etcd.put(prefix + "a", b"")
     assert set(caught.value.tried) == set(net.endpoints)
     assert all(endpoint in str(caught.value) for endpoint in net.endpoints)
     assert "within 0.5 s" in str(caught.value)
@@ -106,6 +106,14 @@ async def test_calls_survive_recycled_connections(server: Server, prefix: str) -
             assert await etcd.get(prefix + "a") is None
             await etcd.txn([Compare.missing(prefix + str(index))], [PutKey(prefix + str(index), b"")])
         assert len((await etcd.list(prefix)).kvs) == 20
+
+
+async def test_a_burst_of_requests_is_served_whole(server: Server, prefix: str) -> None:
+    # gRPC's own servers cancel some at random when more than a thousand wait.
+    count = 2_000
+    async with Etcd(server.address(), Timing(call=30)) as etcd:
+        await asyncio.gather(*(etcd.put(f"{prefix}{number}", b"") for number in range(count)))
+        assert len((await etcd.list(prefix)).kvs) == count
 
 
 @pytest.mark.parametrize("fault", ["kill", "freeze"])

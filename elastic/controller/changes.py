@@ -1,0 +1,58 @@
+"""The changes of a run's world, as they are told to launchers and shown by `elastic health`. Plain data."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+MOST = 100
+"""Changes that are remembered."""
+
+
+def now_text() -> str:
+    """This instant as RFC 3339, in UTC and to the millisecond."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+@dataclass(frozen=True)
+class Recovered:
+    """A change of the world and what was done. Times in seconds.
+
+    Attributes:
+        kind: "lost" if a host or its executor was, "moved" if the run only went on with other hosts, "failed" if it
+            could not go on.
+        plan: the new placement, in words.
+        phases: from when it was noticed on: "fence", "world", "load", "restore", "replay".
+        detected_by: who noticed it and by what.
+        detect: from the last sign of life until it was noticed.
+        verified: whether what was replayed gave what was seen before; None if nothing was compared.
+        time: when it was noticed, RFC 3339.
+    """
+
+    kind: str
+    host: str
+    reason: str
+    plan: str
+    phases: Mapping[str, float]
+    operations_replayed: int
+    detected_by: str = ""
+    detect: float = 0.0
+    verified: bool | None = None
+    time: str = field(default_factory=now_text)
+
+    @property
+    def total(self) -> float:
+        """From when it was noticed until the run went on."""
+        return sum(self.phases.values())
+
+
+class Changes:
+    """The last changes of a run, the newest last."""
+
+    def __init__(self) -> None:
+        self.last: deque[Recovered] = deque(maxlen=MOST)
+
+    def add(self, change: Recovered) -> None:
+        self.last.append(change)

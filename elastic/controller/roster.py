@@ -1,0 +1,173 @@
+"""The roster: which hosts of the pool this run has, kept from what etcd says.
+
+It claims hosts that are free, connects to their agents and hands them to the run. Whether a host lives is not decided
+here: while its agent is heard, a lost lease is etcd's trouble, not the host's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from elastic.controller.hosts import Host
+from elastic.errors import PoolError
+from membership import Added, Changed, Etcd, MembershipError, Removed, View
+from membership.registry import Claims, HostRecord, Keys, host_of
+
+log = logging.getLogger(__name__)
+
+
+class Roster:
+    """The hosts of one run by id."""
+
+    def __init__(
+        self,
+        etcd: Etcd,
+        claims: Claims,
+        secret: bytes,
+        most: int,
+        *,
+        joined: Callable[[Host], None],
+        lost: Callable[[str, str], None],
+        drains: Callable[[str, str], None],
+    ) -> None:
+        """`most`: how many hosts the run takes.
+
+        `joined(host)` is called for each host that is claimed and connected, `lost(id, reason)` when its agent is gone,
+        `drains(id, reason)` when it says that it is about to leave.
+        """
+        self._etcd = etcd
+        self._claims = claims
+        self._secret = secret
+        self._most = most
+        self._joined = joined
+        self._lost = lost
+        self._drains = drains
+        self._hosts: dict[str, tuple[Host, HostRecord]] = {}
+        self._ready: set[str] = set()
+        """Those that were handed to the run."""
+        self._known: dict[str, HostRecord] = {}
+        self._claimed: dict[str, str] = {}
+        """Which run has each host that has been claimed, this one's own among them."""
+        self.on_change: Callable[[], None] = lambda: None
+        """Called when `waits_for` may say something else."""
+        self._changed = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def follow(self) -> None:
+        """Follows the pool; ends only by being cancelled."""
+        await asyncio.gather(self._follow_hosts(), self._follow_claims(), self._take_hosts())
+
+    def waits_for(self, least: int) -> str:
+        """What is missing to have so many hosts, in words; empty if nothing is."""
+        have = len(self._ready)
+        if have >= least:
+            return ""
+        starting = [f"{id} starts" for id in self._hosts if id not in self._ready]
+        others = [
+            f"{record.id} drains" if record.draining else f"{record.id} is claimed by run {self._claimed[record.id]}"
+            for record in self._known.values()
+            if record.id not in self._hosts and (record.draining or record.id in self._claimed)
+        ]
+        because = ", ".join([*starting, *others]) or f"{len(self._known)} registered"
+        return f"{have} of {least} ({because})"
+
+    async def give_back(self, id: str) -> None:
+        """The run does not need a host any more."""
+        if id in self._hosts:
+            self._hosts.pop(id)[0].close()
+        self._ready.discard(id)
+        try:
+            await self._claims.release(id)
+        except MembershipError as error:
+            log.warning("the claim on host %s stays until it expires: %s", id, error)
+
+    def gone(self, id: str, reason: str) -> None:
+        """The connection to a host's agent ended."""
+        if id not in self._hosts:
+            return
+        host, record = self._hosts.pop(id)
+        self._ready.discard(id)
+        host.close()
+        self._lost(id, reason)
+        self._known.pop(id, None)
+        self._start(self._bury(record))
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _bury(self, record: HostRecord) -> None:
+        try:
+            await self._claims.bury(record)
+        except MembershipError as error:
+            log.warning("host %s stays in the pool until its lease expires: %s", record.id, error)
+
+    async def _follow_hosts(self) -> None:
+        view = View()
+        async with self._etcd.watch_prefix(Keys(self._etcd.address.prefix).hosts) as watch:
+            async for event in watch:
+                for change in view.apply(event):
+                    match change:
+                        case Added(kv) | Changed(kv):
+                            record = host_of(kv)
+                            if record is not None:
+                                self._heard_of(record)
+                        case Removed(kv):
+                            self._known.pop(kv.key.rpartition("/")[2], None)
+                self.on_change()
+
+    async def _follow_claims(self) -> None:
+        """A claim that ends may be the chance to get a host."""
+        view = View()
+        async with self._etcd.watch_prefix(Keys(self._etcd.address.prefix).claims) as watch:
+            async for event in watch:
+                view.apply(event)
+                self._claimed = {
+                    kv.key.rpartition("/")[2]: kv.value.decode(errors="replace") for kv in view.contents.values()
+                }
+                self._changed.set()
+                self.on_change()
+
+    def _heard_of(self, record: HostRecord) -> None:
+        self._known[record.id] = record
+        if record.draining and record.id in self._hosts:
+            self._drains(record.id, record.draining)
+        self._changed.set()
+
+    async def _take_hosts(self) -> None:
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            for record in list(self._known.values()):
+                if len(self._hosts) < self._most and record.id not in self._hosts and not record.draining:
+                    await self._take(record)
+
+    async def _take(self, record: HostRecord) -> None:
+        try:
+            if not await self._claims.claim(record):
+                return
+            host = await Host.connect(record.id, record.address, self._secret, self.gone)
+        except (MembershipError, PoolError) as error:
+            log.warning("host %s cannot be used: %s", record.id, error)
+            return
+        host.on_drain = lambda reason: self._drains(record.id, reason)
+        host.record = record
+        self._hosts[record.id] = host, record
+        self._start(self._bring(host))
+
+    async def _bring(self, host: Host) -> None:
+        """Hands a host to the run as soon as the run need not wait for it."""
+        try:
+            await host.stand_by()
+        except PoolError as error:
+            log.warning("host %s cannot be used: %s", host.id, error)
+            await self.give_back(host.id)
+            return
+        if host.id in self._hosts:
+            self._ready.add(host.id)
+            self._joined(host)
+            self.on_change()

@@ -1,0 +1,209 @@
+"""What a controller tells of its run: facts in, the report that `elastic health --json` prints out. No clock, no I/O.
+
+The report's fields are a contract; fields may be added. Times are seconds, sizes bytes, instants RFC 3339.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from elastic.controller.changes import Recovered
+
+HEALTHY, DEGRADED, DOWN = "healthy", "degraded", "down"
+
+_LIVES = ("joining", "healthy", "draining")
+"""States of a host that does what it should."""
+
+
+@dataclass(frozen=True)
+class HostFacts:
+    """One host, present or gone.
+
+    Attributes:
+        id: its name in the pool.
+        incarnation: etcd's revision of its registration.
+        state: a value of `membership.host_state.State`.
+        reason: why it is in that state.
+        address: of its agent.
+        agent_pid: on its own machine, as is `executor_pid`, which is None while it is in no world.
+        devices: how many it has.
+        virtual_devices: those that are placed on it.
+        heartbeat_age: since it was last heard; None if it was not.
+        lease_ttl: how long etcd remembers it without hearing of it.
+        restarts: how often it came back under its name.
+        age: since this incarnation joined the run.
+        member: it is connected to the run, so it can take part in the next world.
+    """
+
+    id: str
+    incarnation: int
+    state: str
+    reason: str
+    address: str
+    agent_pid: int
+    executor_pid: int | None
+    devices: int
+    virtual_devices: Sequence[int]
+    heartbeat_age: float | None
+    lease_ttl: float
+    restarts: int
+    age: float
+    member: bool
+
+
+@dataclass(frozen=True)
+class About:
+    """What the controller's process knows of a run, and the run itself does not.
+
+    Attributes:
+        wanted: how many hosts it was asked to have, spares among them.
+        started: when, on the monotonic clock.
+        waits_for: what the run waits for while it does not run, in words.
+    """
+
+    id: str
+    pid: int
+    wanted: int
+    started: float
+    client_connected: bool = False
+    waits_for: str = ""
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """A run as a whole.
+
+    Attributes:
+        operations: that its client has sent so far.
+        wanted: how many hosts it was asked to have, spares among them.
+        state: "starting", "running", "recovering" or "failed".
+        reason: what it waits for, or why it failed.
+        placement: the reason of the placement, in words.
+        age: since its controller started.
+    """
+
+    id: str
+    pid: int
+    generation: int
+    virtual_devices: int
+    operations: int
+    client_connected: bool
+    wanted: int
+    state: str
+    reason: str
+    placement: str
+    age: float
+
+
+@dataclass(frozen=True)
+class SnapshotFacts:
+    """The snapshot that counts: its position in the stream, and in how many hosts' memory its least kept shard is."""
+
+    operation: int
+    age: float | None
+    nbytes: int
+    copies: int
+
+
+@dataclass(frozen=True)
+class JournalFacts:
+    """What would have to be told again."""
+
+    operations: int
+    nbytes: int
+
+
+def report(
+    run: RunFacts,
+    hosts: Sequence[HostFacts],
+    snapshot: SnapshotFacts,
+    journal: JournalFacts,
+    changes: Sequence[Recovered],
+) -> dict[str, Any]:
+    """The report, with the reasons for its status under "reasons"."""
+    status, reasons = assess(run, hosts)
+    return {
+        "status": status,
+        "reasons": reasons,
+        "run": {
+            "id": run.id,
+            "generation": run.generation,
+            "virtual_devices": run.virtual_devices,
+            "operations": run.operations,
+            "client_connected": run.client_connected,
+            "state": run.state,
+            "reason": run.reason,
+            "placement": run.placement,
+            "hosts_wanted": run.wanted,
+            "controller_pid": run.pid,
+            "age_s": _seconds(run.age),
+        },
+        "hosts": [_host(host) for host in hosts],
+        "snapshot": {
+            "operation": snapshot.operation,
+            "age_s": _seconds(snapshot.age),
+            "bytes": snapshot.nbytes,
+            "copies": snapshot.copies,
+        },
+        "journal": {"operations": journal.operations, "bytes": journal.nbytes},
+        "failures": [_failure(change) for change in changes],
+    }
+
+
+def assess(run: RunFacts, hosts: Sequence[HostFacts]) -> tuple[str, list[str]]:
+    """Whether the run has what it was asked to have, and why not."""
+    if run.state == "failed":
+        return DOWN, [f"the run failed: {run.reason}"]
+    reasons = []
+    if run.state != "running":
+        reasons.append(f"the run is {run.state}: {run.reason}")
+    members = [host for host in hosts if host.member]
+    reasons += [f"host {host.id} is {host.state}: {host.reason}" for host in members if host.state not in _LIVES]
+    if len(members) < run.wanted:
+        gone = [f"host {host.id} is {host.state}: {host.reason}" for host in hosts if not host.member]
+        reasons.append("; ".join([f"{len(members)} of {run.wanted} hosts are there", *gone]))
+    stacked = [host for host in members if len(host.virtual_devices) > host.devices]
+    if stacked:
+        names = ", ".join(host.id for host in stacked)
+        reasons.append(f"virtual devices share devices on {names}")
+    return (DEGRADED if reasons else HEALTHY), reasons
+
+
+def _host(host: HostFacts) -> dict[str, Any]:
+    return {
+        "id": host.id,
+        "incarnation": host.incarnation,
+        "state": host.state,
+        "reason": host.reason,
+        "agent_pid": host.agent_pid,
+        "executor_pid": host.executor_pid,
+        "address": host.address,
+        "devices": host.devices,
+        "virtual_devices": list(host.virtual_devices),
+        "heartbeat_age_s": _seconds(host.heartbeat_age),
+        "lease_ttl_s": host.lease_ttl,
+        "restarts": host.restarts,
+        "age_s": _seconds(host.age),
+    }
+
+
+def _failure(change: Recovered) -> dict[str, Any]:
+    return {
+        "time": change.time,
+        "host": change.host,
+        "kind": change.kind,
+        "detected_by": change.detected_by,
+        "reason": change.reason,
+        "plan": change.plan,
+        "phases_s": {"detect": _seconds(change.detect), **{k: _seconds(v) for k, v in change.phases.items()}},
+        "total_s": _seconds(change.detect + change.total),
+        "operations_replayed": change.operations_replayed,
+        "verified": change.verified,
+    }
+
+
+def _seconds(value: float | None) -> float | None:
+    """To the tenth of a millisecond: what is below says nothing."""
+    return None if value is None else round(value, 4)

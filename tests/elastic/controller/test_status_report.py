@@ -1,0 +1,125 @@
+"""The report of a run from facts alone."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from elastic.controller.changes import MOST, Changes, Recovered
+from elastic.controller.status_report import HostFacts, JournalFacts, RunFacts, SnapshotFacts, report
+from tests.elastic.status_contract import check_report
+
+RUN = RunFacts("r1", 77, 3, 4, 900, True, 2, "running", "", "4 virtual devices over 2 hosts", 60.0)
+SNAPSHOT = SnapshotFacts(800, 0.25, 1 << 20, 2)
+JOURNAL = JournalFacts(100, 30_000)
+CHANGE = Recovered(
+    "lost",
+    "h1",
+    "its agent is gone",
+    "h2 takes over",
+    {"fence": 0.01, "world": 0.1, "load": 0.02, "restore": 0.03, "replay": 0.04},
+    12,
+    detected_by="the controller",
+    detect=0.1,
+    time="2026-01-02T03:04:05.678Z",
+)
+
+
+def host(index, **changes):
+    made = HostFacts(
+        id=f"h{index}",
+        incarnation=10 + index,
+        state="healthy",
+        reason="heard",
+        address=f"127.0.0.1:{4000 + index}",
+        agent_pid=100 + index,
+        executor_pid=200 + index,
+        devices=2,
+        virtual_devices=[2 * index, 2 * index + 1],
+        heartbeat_age=0.05,
+        lease_ttl=5,
+        restarts=0,
+        age=60.0,
+        member=True,
+    )
+    return replace(made, **changes)
+
+
+def gone(index, state="dead", reason="its agent is gone"):
+    return host(index, state=state, reason=reason, executor_pid=None, virtual_devices=[], member=False)
+
+
+def made(run=RUN, hosts=None, changes=()):
+    found = report(run, (host(0), host(1)) if hosts is None else hosts, SNAPSHOT, JOURNAL, changes)
+    check_report(json.loads(json.dumps(found)))
+    return found
+
+
+def test_a_run_that_has_what_it_was_asked_to_have_is_healthy():
+    found = made()
+    assert (found["status"], found["reasons"]) == ("healthy", [])
+    assert found["run"]["id"] == "r1"
+    assert found["hosts"][1]["virtual_devices"] == [2, 3]
+    assert found["snapshot"] == {"operation": 800, "age_s": 0.25, "bytes": 1 << 20, "copies": 2}
+    assert found["journal"] == {"operations": 100, "bytes": 30_000}
+
+
+def test_a_change_is_told_with_all_its_phases_and_their_sum():
+    [failure] = made(changes=[CHANGE])["failures"]
+    assert failure["phases_s"] == {
+        "detect": 0.1,
+        "fence": 0.01,
+        "world": 0.1,
+        "load": 0.02,
+        "restore": 0.03,
+        "replay": 0.04,
+    }
+    assert failure["total_s"] == pytest.approx(0.3)
+    assert (failure["host"], failure["kind"], failure["time"]) == ("h1", "lost", "2026-01-02T03:04:05.678Z")
+
+
+def test_no_snapshot_yet_has_no_age():
+    found = report(RUN, [host(0), host(1)], SnapshotFacts(0, None, 0, 0), JOURNAL, ())
+    assert found["snapshot"]["age_s"] is None
+    check_report(found)
+
+
+@pytest.mark.parametrize(
+    ("run", "hosts", "words"),
+    [
+        (RUN, [host(0), gone(1)], "1 of 2 hosts are there; host h1 is dead: its agent is gone"),
+        (RUN, [host(0), gone(1, "frozen", "connected but silent")], "host h1 is frozen: connected but silent"),
+        (RUN, [host(0), host(1, state="suspect", reason="silent for 1 s")], "host h1 is suspect: silent for 1 s"),
+        (RUN, [host(0, virtual_devices=[0, 1, 2]), host(1)], "virtual devices share devices on h0"),
+        (replace(RUN, state="recovering", reason="host h1: gone"), [host(0), host(1)], "recovering: host h1: gone"),
+        (replace(RUN, state="starting", reason="1 of 2"), [host(0), host(1)], "the run is starting: 1 of 2"),
+    ],
+)
+def test_a_run_that_lacks_something_is_degraded_and_says_why(run, hosts, words):
+    found = made(run, hosts)
+    assert found["status"] == "degraded"
+    assert words in "; ".join(found["reasons"])
+
+
+def test_a_host_that_was_replaced_is_shown_but_does_not_count():
+    found = made(hosts=[host(0), host(1), gone(2)])
+    assert found["status"] == "healthy"
+    assert [one["state"] for one in found["hosts"]] == ["healthy", "healthy", "dead"]
+
+
+def test_a_run_that_failed_is_down():
+    found = made(replace(RUN, state="failed", reason="every copy of array 7 is lost"))
+    assert found["status"] == "down"
+    assert "every copy of array 7 is lost" in found["reasons"][0]
+
+
+def test_only_the_last_changes_are_kept():
+    changes = Changes()
+    for number in range(MOST + 3):
+        changes.add(replace(CHANGE, host=f"h{number}"))
+    assert len(changes.last) == MOST
+    assert changes.last[-1].host == f"h{MOST + 2}"
+
+
+def test_a_change_has_a_time():
+    check_report(made(changes=[replace(CHANGE, time=Recovered("lost", "h", "r", "p", {}, 0).time)]))

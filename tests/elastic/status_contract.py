@@ -1,0 +1,72 @@
+"""The contract of `elastic health --json`, checked field by field. Fields may be added, never be missing."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+_NUMBER = (int, float)
+_TEXT = (str,)
+_MAYBE = (int, float, type(None))
+_RFC_3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
+
+_RUN = {
+    "id": _TEXT,
+    "generation": (int,),
+    "virtual_devices": (int,),
+    "operations": (int,),
+    "client_connected": (bool, type(None)),
+}
+_HOST = {
+    "id": _TEXT,
+    "incarnation": (int,),
+    "state": _TEXT,
+    "reason": _TEXT,
+    "agent_pid": (int,),
+    "executor_pid": (int, type(None)),
+    "address": _TEXT,
+    "devices": (int,),
+    "virtual_devices": (list,),
+    "heartbeat_age_s": _MAYBE,
+    "lease_ttl_s": _MAYBE,
+}
+_SNAPSHOT = {"operation": (int,), "age_s": _MAYBE, "bytes": (int,), "copies": (int,)}
+_JOURNAL = {"operations": (int,), "bytes": (int,)}
+_FAILURE = {
+    "time": _TEXT,
+    "host": _TEXT,
+    "kind": _TEXT,
+    "detected_by": _TEXT,
+    "reason": _TEXT,
+    "plan": _TEXT,
+    "phases_s": (dict,),
+    "total_s": _NUMBER,
+    "operations_replayed": (int,),
+    "verified": (bool, type(None)),
+}
+_STATES = {"joining", "healthy", "suspect", "frozen", "draining", "dead", "quarantined"}
+_PHASES = {"detect", "fence", "world", "restore", "replay"}
+
+
+def check_report(report: dict[str, Any]) -> None:
+    """Fails unless a report keeps the contract; run, snapshot and journal are None where there is no run."""
+    assert report["status"] in ("healthy", "degraded", "down")
+    for name, fields in (("run", _RUN), ("snapshot", _SNAPSHOT), ("journal", _JOURNAL)):
+        if report[name] is not None:
+            _check(report[name], fields, name)
+    for host in report["hosts"]:
+        _check(host, _HOST, f"host {host.get('id')}")
+        assert host["state"] in _STATES, host
+        assert all(type(device) is int for device in host["virtual_devices"])
+    assert len(report["failures"]) <= 100
+    for failure in report["failures"]:
+        _check(failure, _FAILURE, "failure")
+        assert _RFC_3339.fullmatch(failure["time"]), failure["time"]
+        if failure["kind"] != "failed":
+            assert failure["phases_s"].keys() >= _PHASES, failure
+
+
+def _check(value: dict[str, Any], fields: dict[str, tuple[type, ...]], what: str) -> None:
+    for name, types in fields.items():
+        assert name in value, f"{what} has no {name}: {value}"
+        assert type(value[name]) in types, f"{what}: {name} is {value[name]!r}"
