@@ -3,17 +3,18 @@
     python benchmarks/mttr.py [--quick] [--victim executor|agent|any] [--state-mb MB] [--out mttr.json]
 
 Two sides run training.py, one at a time and by turns: `elastic` on a pool, and `checkpoints`, which is plain JAX with
-one process a host that saves with Orbax (in memory, to its advantage) and is started again when a process dies. In both,
-a process chosen by lot gets SIGKILL at a time chosen by lot. The time that counts goes from the kill to the end of the
-first step that the run could only finish because it had recovered: a loss that was already on its way does not count,
-and of a run with checkpoints neither do the steps that it makes a second time. Exit code 1 if a loss differs from
-that of a run that nobody disturbed.
+one process a host that saves with Orbax (in memory, to its advantage) and is started again when a process dies. In
+both, a process chosen by lot gets SIGKILL at a time chosen by lot. The time that counts goes from the kill to the end
+of the first step that the run could only finish because it had recovered: a loss that was already on its way does not
+count, and of a run with checkpoints neither do the steps that it makes a second time. Exit code 1 if a loss differs
+from that of a run that nobody disturbed.
 """
 
 from __future__ import annotations
 
 import argparse
 import datetime
+import itertools
 import json
 import random
 import signal
@@ -85,7 +86,8 @@ def kill_checkpoints(training: CheckpointTraining, gap_s: float, lot: random.Ran
 
     training.wait_for(lambda: caught_up() is not None, "the first new step after a restart")
     recovered, first = caught_up(), restarted()
-    assert recovered is not None and first is not None
+    assert recovered is not None
+    assert first is not None
     return {
         "victim": "process",
         "step": recovered.number,
@@ -97,7 +99,7 @@ def kill_checkpoints(training: CheckpointTraining, gap_s: float, lot: random.Ran
 
 
 def longest_gap(training: Training, killed: float, among: int) -> tuple[int, Step]:
-    """Of the first steps that finished after the kill, the one that took longest: it is the one that was interrupted."""
+    """Of the first steps that finished after the kill, the one that took longest: that was interrupted."""
     first = len(training.steps) - len(training.after(killed))
     index = max(
         range(first, min(first + among, len(training.steps))),
@@ -108,7 +110,7 @@ def longest_gap(training: Training, killed: float, among: int) -> tuple[int, Ste
 
 def step_ms(training: Training) -> float:
     times = [step.finished for step in training.steps]
-    return statistics.median(b - a for a, b in zip(times, times[1:], strict=False)) * 1e3
+    return statistics.median(b - a for a, b in itertools.pairwise(times)) * 1e3
 
 
 def summary(kills: list[dict[str, Any]]) -> dict[str, Any]:

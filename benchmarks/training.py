@@ -4,8 +4,8 @@
 
 A network of 100,000 parameters with momentum and dropout, a new batch from the host and the loss read in each step.
 Each step prints `step NUMBER LOSS_IN_HEX SECONDS`, where the seconds are those of the machine's monotonic clock, which
-all processes share. With `--checkpoints` it continues from the last Orbax checkpoint there and saves every K steps: what
-a script without the platform does against failures. Runs in one process, in several, and under `elastic run`.
+all processes share. With `--checkpoints` it continues from the last Orbax checkpoint there and saves every K steps:
+what a script without the platform does against failures. Runs in one process, in several, and under `elastic run`.
 """
 
 from __future__ import annotations

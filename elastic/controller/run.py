@@ -102,8 +102,8 @@ class Run:
         failed: Callable[[HostLostError], None] = lambda _: None,
     ) -> None:
         """
-        `snapshot_budget` is the share of the time that saving may take; with 0 a snapshot is only taken when the journal
-        is full or hosts come and go.
+        `snapshot_budget` is the share of the time that saving may take; with 0 a snapshot is only taken when the
+        journal is full or hosts come and go.
 
         `fence(generation)` is awaited before a world is formed: from then on nobody listens to those before it.
         `released(host)` is called when a host that drained holds nothing any more, `recovered` after each recovery,
