@@ -49,8 +49,8 @@ def gone(index, state="dead", reason="its agent is gone"):
     return host(index, state=state, reason=reason, executor_pid=None, virtual_devices=[], member=False)
 
 
-def made(run=RUN, hosts=(host(0), host(1)), changes=()):
-    found = report(run, hosts, SNAPSHOT, JOURNAL, changes)
+def made(run=RUN, hosts=None, changes=()):
+    found = report(run, hosts or [host(0), host(1)], SNAPSHOT, JOURNAL, changes)
     check_report(json.loads(json.dumps(found)))
     return found
 
