@@ -40,7 +40,7 @@ class Command(IntEnum):
     """[_, [array]]: forget arrays."""
     READ = 8
     """[_, request, array, device, strides or None, path or None]: the bytes of a shard, dense or with those strides, as
-    payload or into a new file of shared memory."""
+    payload or into a new file of shared memory; the answer has their digest."""
     WAIT = 9
     """[_, request, [array]]: answer when all are computed, with the first error if one failed."""
     COMPILE = 10
@@ -60,5 +60,9 @@ class Command(IntEnum):
     RESTORE = 17
     """[_, request, snapshot, records]: take the shards of these records from the host's memory; the answer has the
     digests of those that are not there or not whole."""
+    DIGEST = 18
+    """[_, request, array, device, strides or None]: as READ, but only the digest."""
+    FAIL = 19
+    """[_, [array], code, text]: new arrays that hold an error."""
     PING = 15
     """[_, request]: answer at once; shows that the executor lives."""

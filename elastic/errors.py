@@ -31,13 +31,15 @@ class HostLostError(PoolError):
         host: the host's id, such as ``h2``.
         reason: how its death was noticed, in words.
         detected_by: who noticed it and by what; empty if that is not known.
+        by_itself: whether it was a process that ended of its own accord, as XLA's do over programs they cannot stand.
     """
 
-    def __init__(self, host: str, reason: str, detected_by: str = "") -> None:
+    def __init__(self, host: str, reason: str, detected_by: str = "", by_itself: bool = False) -> None:
         super().__init__(f"host {host} was lost: {reason}")
         self.host = host
         self.reason = reason
         self.detected_by = detected_by
+        self.by_itself = by_itself
 
-    def __reduce__(self) -> tuple[type[HostLostError], tuple[str, str, str]]:
-        return type(self), (self.host, self.reason, self.detected_by)
+    def __reduce__(self) -> tuple[type[HostLostError], tuple[str, str, str, bool]]:
+        return type(self), (self.host, self.reason, self.detected_by, self.by_itself)

@@ -18,6 +18,9 @@ DIRECTORY = "ELASTIC_HOST_MEMORY"
 """The environment variable by which an agent tells its executors where its memory is."""
 
 
+DIGEST_BYTES = 16
+
+
 def digest_of(data: memoryview | bytes | bytearray) -> bytes:
     """XXH3, 128 bits: by all that chance can do, equal for equal bytes only."""
     return xxhash.xxh3_128_digest(data)
@@ -50,6 +53,12 @@ def read(memory: Path, digest: bytes) -> memoryview:
     if digest_of(data) != digest:
         raise StatusError(Code.DATA_LOSS, f"the copy {digest.hex()} was changed")
     return data
+
+
+def contents(memory: Path) -> list[bytes]:
+    """The digests of all that is there."""
+    names = (path.name for path in memory.iterdir())
+    return [bytes.fromhex(name) for name in names if len(name) == 2 * DIGEST_BYTES]
 
 
 def keep_only(memory: Path, digests: set[bytes]) -> None:

@@ -13,12 +13,13 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from checkpoint.cadence import Cadence
 from elastic import pool_size, run_directory
 from elastic.child_process import ChildProcess, Lifeline
 from elastic.client_environment import client_variables, pool_variables
@@ -48,6 +49,8 @@ class HostRecovered:
         lost: whether something died.
         plan: what was done, in words.
         seconds: from when it was noticed until the run went on.
+        phases: where these seconds went, by name and in order.
+        operations_replayed: how many the new world was told again.
     """
 
     host: str
@@ -55,10 +58,18 @@ class HostRecovered:
     lost: bool
     plan: str
     seconds: float
+    phases: Mapping[str, float] = field(default_factory=dict)
+    operations_replayed: int = 0
 
     def __str__(self) -> str:
         what = f"host {self.host} {'was lost' if self.lost else 'changed'}: {self.reason}"
         return f"{what}; the run went on after {self.seconds:.2f} s: {self.plan}"
+
+    @property
+    def phases_text(self) -> str:
+        """The phases in words."""
+        phases = ", ".join(f"{name} {seconds * 1e3:.0f} ms" for name, seconds in self.phases.items())
+        return f"{phases}; {self.operations_replayed} operations replayed"
 
 
 @dataclass(frozen=True)
@@ -114,6 +125,8 @@ class LocalPool:
         listen: ``HOST:PORT`` where the controller also takes clients over TCP, besides its Unix socket.
         log_dir: a directory that keeps the logs of all processes after the run.
         spares: how many hosts to start besides, which take over when others are lost.
+        snapshot_budget: the share of the time that saving snapshots may take; with 0 one is only taken when the journal
+            is full or hosts come and go.
         base_dir: where the run directory is made; /dev/shm by default.
     """
 
@@ -125,12 +138,14 @@ class LocalPool:
         log_dir: str | os.PathLike[str] | None = None,
         *,
         spares: int = 0,
+        snapshot_budget: float = Cadence.budget,
         base_dir: str | os.PathLike[str] | None = None,
     ) -> None:
         self.hosts = hosts
         self.devices_per_host = devices_per_host
         self.listen = listen
         self.spares = spares
+        self.snapshot_budget = snapshot_budget
         self.log_dir = None if log_dir is None else Path(log_dir)
         self._base = None if base_dir is None else Path(base_dir)
         self._directory: RunDirectory | None = None
@@ -168,6 +183,7 @@ class LocalPool:
         command += ["--pool", directory.membership_address, "--run-id", directory.path.name]
         command += ["--hosts", str(self.hosts), "--spares", str(self.spares)]
         command += ["--virtual-devices", str(self.hosts * self.devices_per_host)]
+        command += ["--snapshot-budget", str(self.snapshot_budget)]
         if self.listen is not None:
             command += ["--listen", self.listen]
         return command
@@ -207,6 +223,10 @@ class LocalPool:
             raise UsageError("this pool was started already; make a new LocalPool")
         pool_size.check_size(self.hosts, self.devices_per_host, pool_size.machine_memory())
         pool_size.check_python()
+        if not 0 <= self.snapshot_budget < 1:
+            raise UsageError(
+                f"a snapshot budget is a share of the time, from 0 to below 1; it is {self.snapshot_budget}"
+            )
         if self.listen is not None:
             pool_size.check_listen(self.listen)
         run_directory.sweep(self._base)
@@ -410,7 +430,15 @@ class LocalPool:
             if not moved:
                 reason = self._endings.pop(told.host, reason)
             if "recovered" in told.message:
-                return HostRecovered(told.host, reason, not moved, str(what.get("plan")), float(what.get("total", 0)))
+                return HostRecovered(
+                    told.host,
+                    reason,
+                    not moved,
+                    str(what.get("plan")),
+                    float(what.get("total", 0)),
+                    what.get("phases", {}),
+                    what.get("operations_replayed", 0),
+                )
             return HostLost(told.host, reason)
         if self._controller in self._ended:
             words = self._ended[self._controller] + self._controller.last_words()

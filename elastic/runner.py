@@ -45,7 +45,7 @@ class Reporter(Protocol):
     def still_running(self) -> None:
         """A second after Ctrl-C the script has not ended: it saves something, or waits for a long operation."""
 
-    def recovered(self, text: str) -> None: ...
+    def recovered(self, event: HostRecovered) -> None: ...
 
     def lost(self, text: str) -> None: ...
 
@@ -120,13 +120,14 @@ def _wait(script: subprocess.Popen[bytes], pool: LocalPool, signals: SignalReade
             _report(pool.poll(), reporter)
     os.close(exit_fd)
     # A host that dies may take the script along within milliseconds, and the exit code alone would not tell why.
-    _report(pool.poll(closing=True), reporter)
+    while (event := pool.poll(closing=True)) is not None:
+        _report(event, reporter)
     code = script.wait()
     return code if code >= 0 else 128 - code
 
 
 def _report(event: PoolEvent | None, reporter: Reporter) -> None:
     if isinstance(event, HostRecovered):
-        reporter.recovered(str(event))
+        reporter.recovered(event)
     elif event is not None:
         reporter.lost(f"{event}; the run cannot go on, and the script's next JAX operation fails")

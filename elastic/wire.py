@@ -48,6 +48,11 @@ def frame_header(message: Any, payload_bytes: int) -> bytes:
     return _HEADER.pack(len(body), payload_bytes) + body
 
 
+def unpack_header(header: Bytes) -> Any:
+    """The message of a frame's header, as `frame_header` made it."""
+    return unpack(memoryview(header)[_HEADER.size :])
+
+
 def unpack(body: Bytes) -> Any:
     """A message from its bytes. Raises `FrameError` if they are not one."""
     try:

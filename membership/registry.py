@@ -19,6 +19,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Self
 
+from membership.cursor import Delete, Relisted
 from membership.errors import MembershipError, OutcomeUnknown
 from membership.etcd import Etcd
 from membership.kv import KeyValue
@@ -122,7 +123,10 @@ def run_of(kv: KeyValue) -> RunRecord | None:
 
 
 class Registration:
-    """A host's entry, kept for as long as the host lives: after a lost lease it registers again."""
+    """A host's entry, kept for as long as the host lives.
+
+    If its lease is lost, or somebody took it for dead and removed its entry, it registers again, as a new incarnation.
+    """
 
     def __init__(self, etcd: Etcd, record: HostRecord, ttl: int, changed: Callable[[HostRecord], None]) -> None:
         """`ttl` of the lease in seconds; `changed(record)` is called with each new incarnation."""
@@ -166,17 +170,40 @@ class Registration:
         self._registered(lease, made.revision)
 
     async def keep(self) -> None:
-        """Registers again whenever the lease is lost; ends only by being cancelled."""
+        """Registers again whenever the entry is gone; ends only by being cancelled."""
         while True:
-            assert self._lease is not None
-            await self._lease.lost.wait()
-            _log.warning("host %s: %s; registering again", self.record.id, self._lease.reason)
-            while self._lease.lost.is_set():
+            before = self.record.incarnation
+            _log.warning("host %s: %s; registering again", self.record.id, await self._gone())
+            while self.record.incarnation == before:
                 try:
                     await self.start()
                 except MembershipError as error:
                     _log.warning("host %s cannot register: %s", self.record.id, error)
                     await asyncio.sleep(_RETRY_S)
+
+    async def _gone(self) -> str:
+        """Waits until the entry is gone; says why."""
+        assert self._lease is not None
+        waits = [asyncio.ensure_future(self._lease.lost.wait()), asyncio.ensure_future(self._removed())]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
+        if self._lease.lost.is_set():
+            return self._lease.reason
+        await self._lease.revoke()
+        return "its entry was removed, as that of a dead host"
+
+    async def _removed(self) -> None:
+        async with self._etcd.watch(self._key, self.record.incarnation + 1) as watch:
+            async for event in watch:
+                if isinstance(event, Delete):
+                    return
+                if isinstance(event, Relisted):
+                    created = [kv.create_revision for kv in event.listing.kvs]
+                    if created != [self.record.incarnation]:
+                        return
 
     async def drain(self, reason: str) -> None:
         """Says that the host is about to leave. Raises as `Etcd.put` does."""

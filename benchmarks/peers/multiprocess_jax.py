@@ -3,7 +3,7 @@
     python benchmarks/peers/multiprocess_jax.py --hosts 4 --devices-per-host 2 SCRIPT [ARGS...]
 
 Runs the script in every process, as a user without a platform would. When one process fails, the others are ended too,
-because they would wait for it in a collective.
+because they would wait for it in a collective; with `--restart` all are then started again.
 """
 
 import argparse
@@ -63,6 +63,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--hosts", type=int, default=4)
     parser.add_argument("--devices-per-host", type=int, default=2)
+    parser.add_argument("--restart", action="store_true", help="until the script ends well")
     parser.add_argument("--port", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--index", type=int, help=argparse.SUPPRESS)
     parser.add_argument("script")
@@ -73,7 +74,10 @@ def main() -> int:
         return 0
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
-        return run_world(args.hosts, args.devices_per_host, args.script, args.args)
+        while True:
+            code = run_world(args.hosts, args.devices_per_host, args.script, args.args)
+            if code == 0 or not args.restart:
+                return code
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
 

@@ -1,6 +1,6 @@
 """One host's agent: keeps a standby executor warm and serves the controller that uses this host.
 
-The connection to a controller carries events to it - {"standby": pid, "address"}, {"exited": pid, "reason", "log"},
+The connection to a controller carries events to it - {"standby": pid, "address"}, {"exited": pid, "reason", ...},
 {"done": order, "problem"}, {"beat": executors that moved}, {"draining": reason} - and orders from it - {"use": pid},
 {"kill": pid}, and on the host's memory {"send": digests, "to": address, "order"}, {"keep": digests, "order"}. When it
 ends, the executors it used are killed: nobody is left who could tell them anything.
@@ -23,7 +23,7 @@ import elastic
 from elastic import host_memory, wire
 from elastic.agent.beats import BEAT_S, Beats
 from elastic.agent.copies import ROLE, Receiver, send
-from elastic.agent.template import Template
+from elastic.agent.template import Exit, Template
 from elastic.machine import machine_id
 from membership import Etcd, MembershipError, PoolAddress
 from membership.registry import HostRecord, Registration
@@ -119,11 +119,13 @@ class Agent:
         else:
             self._controller = link
             self._alone.clear()
-            self._tell({"host": self._settings.id, "devices": self._settings.devices, "pid": os.getpid()})
+            about = {"host": self._settings.id, "devices": self._settings.devices, "pid": os.getpid()}
+            self._tell({**about, "holds": host_memory.contents(self._settings.memory)})
             for pid, address in self._standbys.items():
                 self._tell({"standby": pid, "address": address})
             if self._broken:
-                self._tell({"exited": 0, "reason": self._broken, "log": self._template.log_tail()})
+                broken = {"reason": self._broken, "by_itself": True, "log": self._template.log_tail()}
+                self._tell({"exited": 0, **broken})
             link.redirect(self._ordered, lambda _: self._controller_left())
 
     def _ordered(self, order: dict[str, Any], _: wire.Bytes) -> None:
@@ -160,15 +162,15 @@ class Agent:
         self._standbys[pid] = address
         self._tell({"standby": pid, "address": address})
 
-    def _exited(self, pid: int, reason: str) -> None:
+    def _exited(self, pid: int, exit: Exit) -> None:
         if pid == 0:
-            self._broken = reason
+            self._broken = exit.reason
         elif self._standbys.pop(pid, None) is not None:
             self._template.fork()
         self._used.discard(pid)
         # Who is killed from outside has no last words; what stands in the log is another's.
-        words = "" if "SIGKILL" in reason else self._template.log_tail()
-        self._tell({"exited": pid, "reason": reason, "log": words})
+        words = self._template.log_tail() if exit.by_itself or pid == 0 else ""
+        self._tell({"exited": pid, "reason": exit.reason, "by_itself": exit.by_itself, "log": words})
 
     async def _beat(self) -> None:
         """Tells the controller ten times a second that this host moves, and which of its executors do."""

@@ -14,11 +14,20 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 _TAIL_BYTES = 8 << 10
 _TAIL_LINES = 12
+
+
+@dataclass(frozen=True)
+class Exit:
+    """How an executor ended, in words, and whether for a reason of its own."""
+
+    reason: str
+    by_itself: bool = False
 
 
 class Template:
@@ -31,12 +40,12 @@ class Template:
         environment: dict[str, str],
         *,
         on_standby: Callable[[int, str], None],
-        on_exit: Callable[[int, str], None],
+        on_exit: Callable[[int, Exit], None],
         on_beat: Callable[[int], None],
     ) -> None:
         """Starts the template and asks for a first standby.
 
-        `on_standby(pid, address)` is called for each executor that stands by, `on_exit(pid, reason)` for each that
+        `on_standby(pid, address)` is called for each executor that stands by, `on_exit(pid, exit)` for each that
         ended, `on_beat(pid)` again and again for each that moves.
         """
         self._host = host
@@ -116,7 +125,8 @@ class Template:
             self._on_standby(message["ready"], message["address"])
         elif "exited" in message:
             self._children.discard(message["exited"])
-            self._on_exit(message["exited"], describe_exit(message["status"]))
+            status = message["status"]
+            self._on_exit(message["exited"], Exit(describe_exit(status), ended_by_itself(status)))
 
     def _died(self) -> None:
         asyncio.get_running_loop().remove_reader(self._socket.fileno())
@@ -124,12 +134,12 @@ class Template:
         reason = describe_exit(_wait_status(self._process.wait()))
         children, self._children = self._children, set()
         for pid in children:
-            self._on_exit(pid, f"it died with its template, which {reason}")
+            self._on_exit(pid, Exit(f"it died with its template, which {reason}"))
         if self._closing:
             return
         self._failures_in_a_row += 1
         if self._failures_in_a_row > 1:
-            self._on_exit(0, f"executors cannot start here: their template {reason}")
+            self._on_exit(0, Exit(f"executors cannot start here: their template {reason}"))
             return
         self._start()
 
@@ -146,6 +156,13 @@ def describe_exit(status: int) -> str:
         known = number in signal.Signals._value2member_map_
         return f"was killed by {signal.Signals(number).name if known else f'signal {number}'}"
     return f"exited with status {os.WEXITSTATUS(status)}"
+
+
+def ended_by_itself(status: int) -> bool:
+    """Whether a process with this wait status ended for a reason of its own: an error, an abort, a bad access."""
+    if os.WIFSIGNALED(status):
+        return os.WTERMSIG(status) in (signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL)
+    return os.WEXITSTATUS(status) != 0
 
 
 def _wait_status(returncode: int) -> int:

@@ -12,11 +12,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from checkpoint.cadence import Cadence
 from elastic.cli import console
 from elastic.errors import UsageError
 
 if TYPE_CHECKING:
-    from elastic.local_pool import LocalPool
+    from elastic.local_pool import HostRecovered, LocalPool
 
 _DESCRIPTION = """\
 Starts a pool of hosts on this machine, runs a JAX script on it, and takes the pool down when the script ends.
@@ -58,6 +59,14 @@ def add(subparsers: argparse._SubParsersAction[Any]) -> None:
         metavar="HOST:PORT",
         help="also take clients at this TCP address; unencrypted, so keep to loopback or a network you trust",
     )
+    parser.add_argument(
+        "--snapshot-budget",
+        type=_share,
+        default=Cadence.budget,
+        metavar="SHARE",
+        help="the share of the time that saving what a lost host held may take (default: %(default)s); a larger one "
+        "makes recoveries shorter; with 0 nothing is saved until the journal of operations is full",
+    )
     parser.add_argument("--log-dir", metavar="DIR", help="keep the logs of all processes of the pool in DIR")
     loudness = parser.add_mutually_exclusive_group()
     loudness.add_argument("-q", "--quiet", action="store_true", help="say nothing but errors")
@@ -71,7 +80,13 @@ def handle(options: argparse.Namespace) -> int:
     from elastic import runner
     from elastic.local_pool import LocalPool
 
-    pool = LocalPool(options.hosts, options.devices_per_host, options.listen, options.log_dir)
+    pool = LocalPool(
+        options.hosts,
+        options.devices_per_host,
+        options.listen,
+        options.log_dir,
+        snapshot_budget=options.snapshot_budget,
+    )
     return runner.run(pool, options.script, _Console(options))
 
 
@@ -129,9 +144,9 @@ class _Console:
         if not self._quiet:
             console.note("the script is still running; Ctrl-C again kills it")
 
-    def recovered(self, text: str) -> None:
+    def recovered(self, event: HostRecovered) -> None:
         if not self._quiet:
-            console.note(text)
+            console.note(f"{event} ({event.phases_text})" if self._verbose else str(event))
 
     def lost(self, text: str) -> None:
         console.error(text if self._keeps_logs else f"{text} (--log-dir DIR keeps the logs of its processes)")
@@ -148,3 +163,10 @@ def _number(text: str) -> int:
         return int(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is no whole number") from None
+
+
+def _share(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number") from None

@@ -50,6 +50,13 @@ def main() -> int:
     parser.add_argument("--run-id", required=True, help="the run's name in the pool")
     parser.add_argument("--hosts", type=int, required=True, help="how many hosts to wait for")
     parser.add_argument("--spares", type=int, default=0, help="how many more to take")
+    parser.add_argument(
+        "--snapshot-budget",
+        type=float,
+        required=True,
+        metavar="SHARE",
+        help="the share of the time that saving may take",
+    )
     parser.add_argument("--listen", metavar="HOST:PORT", help="serve clients here too; they must show a token")
     arguments = parser.parse_args()
     run_dir: Path = arguments.run_dir
@@ -94,6 +101,7 @@ async def _serve(arguments: argparse.Namespace) -> None:
         run = Run(
             arguments.virtual_devices,
             secret,
+            snapshot_budget=arguments.snapshot_budget,
             fence=lambda generation: _fence(claims, generation),
             released=released,
             recovered=recovered,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from elastic import wire
@@ -13,6 +14,14 @@ from elastic.handshake import HandshakeError
 from membership.registry import HostRecord
 
 _incarnations = itertools.count(1)
+
+
+@dataclass(frozen=True)
+class Exit:
+    """How an executor ended, in words, and whether for a reason of its own."""
+
+    reason: str
+    by_itself: bool
 
 
 class CopyError(Exception):
@@ -27,6 +36,8 @@ class Host:
         self.address = address
         self.devices = 0
         """Physical devices that it contributes."""
+        self.holds: list[bytes] = []
+        """What its memory held of snapshots when it was connected: a host that was cut off may come back."""
         self.incarnation = next(_incarnations)
         """Tells it from those that had its id before."""
         self.pid = 0
@@ -37,7 +48,7 @@ class Host:
         """Called when the agent shows that it moves, with the executors that do."""
         self._lost = lost
         self._standbys: dict[int, str] = {}
-        self._exits: dict[int, asyncio.Future[str]] = {}
+        self._exits: dict[int, asyncio.Future[Exit]] = {}
         self._changed = asyncio.Event()
         self._numbers = itertools.count(1)
         self._orders: dict[int, asyncio.Future[str | None]] = {}
@@ -89,8 +100,8 @@ class Host:
         self._changed.clear()
         await self._changed.wait()
 
-    def exit_of(self, pid: int) -> asyncio.Future[str]:
-        """The reason why an executor that was taken ended, once it has ended."""
+    def exit_of(self, pid: int) -> asyncio.Future[Exit]:
+        """How an executor that was taken ended, once it has ended."""
         return self._exits[pid]
 
     def forget(self, pid: int) -> None:
@@ -126,7 +137,7 @@ class Host:
 
     def _hear(self, event: dict[str, Any], _: wire.Bytes) -> None:
         if "host" in event:
-            self.devices, self.pid = event["devices"], event["pid"]
+            self.devices, self.pid, self.holds = event["devices"], event["pid"], event["holds"]
         elif "beat" in event:
             self.on_beat(event["beat"])
             return
@@ -141,7 +152,7 @@ class Host:
                 self.failure = reason
             future = self._exits.get(event["exited"])
             if future is not None and not future.done():
-                future.set_result(reason)
+                future.set_result(Exit(reason, event["by_itself"]))
         elif "done" in event:
             done = self._orders.pop(event["done"], None)
             if done is not None and not done.done():

@@ -10,7 +10,7 @@ import contextlib
 import itertools
 import os
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,6 +38,7 @@ class Entry:
         request: the number that its answers carry, 0 if none is wanted.
         answer: who waits for the answer; None once it is given.
         file: a file of shared memory that the command names and the entry keeps.
+        seen: the digest of what a read gave the client; a replay has to give the same.
     """
 
     devices: tuple[int, ...]
@@ -48,6 +49,7 @@ class Entry:
     answer: Answer | None = None
     file: str | None = None
     file_bytes: int = 0
+    seen: bytes | None = None
 
     @property
     def nbytes(self) -> int:
@@ -57,6 +59,11 @@ class Entry:
     def settled(self) -> bool:
         """Whether a new world need not hear of it."""
         return self.answer is None and self.command in _QUESTIONS
+
+    def message(self) -> list[Any]:
+        """The command as it was before it was encoded."""
+        message: list[Any] = wire.unpack_header(self.header)
+        return message
 
     def discard(self) -> None:
         """Removes the file. Who has mapped it keeps the bytes."""
@@ -82,10 +89,6 @@ class Journal:
     def add(self, entry: Entry) -> None:
         self.entries.append(entry)
         self.nbytes += entry.nbytes
-
-    def unsettled(self) -> Iterator[Entry]:
-        """What a new world must be told, in order."""
-        return (entry for entry in self.entries if not entry.settled)
 
     def waiting_before(self, position: int) -> list[Entry]:
         """The entries before a position that wait for an answer."""

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from checkpoint.cadence import Cadence
 from elastic import wire
 from elastic.commands import Command
 from elastic.controller.callbacks import CallbackSwitch
@@ -26,6 +27,7 @@ from elastic.controller.hosts import Host
 from elastic.controller.journal import Answer, Entry, Journal
 from elastic.controller.placement import Candidate, Placement, place
 from elastic.controller.programs import ProgramTable
+from elastic.controller.replay import Suspicion, Verification, find_culprit, tell_all
 from elastic.controller.snapshots import EMPTY, DataLossError, SnapshotError, Snapshots
 from elastic.controller.status_report import About, JournalFacts, RunFacts, report
 from elastic.controller.watch import Watch
@@ -48,8 +50,8 @@ _FULL = 512 << 20
 _SHORTEST_S = 0.2
 """Seconds between two snapshots at least."""
 
-_BUDGET = 0.02
-"""The share of the time that saving may take."""
+_UNHURRIED_S = 1.0
+"""Seconds until somebody looks again whether one is needed, in a run that takes none by itself."""
 
 
 async def _no_fence(_: int) -> None:
@@ -77,12 +79,15 @@ class Run:
         virtual_devices: int,
         secret: bytes,
         *,
+        snapshot_budget: float = Cadence.budget,
         fence: Callable[[int], Awaitable[None]] = _no_fence,
         released: Callable[[str], None] = lambda _: None,
         recovered: Callable[[Recovered], None] = lambda _: None,
         failed: Callable[[HostLostError], None] = lambda _: None,
     ) -> None:
-        """
+        """`snapshot_budget` is the share of the time that saving may take; with 0 a snapshot is only taken when the
+        journal is full or hosts come and go.
+
         `fence(generation)` is awaited before a world is formed: from then on nobody listens to those before it.
         `released(host)` is called when a host that drained holds nothing any more, `recovered` after each recovery,
         `failed` once if the run cannot go on.
@@ -97,6 +102,7 @@ class Run:
         self.on_congestion: Callable[[], None] = lambda: None
         self._virtual_devices = virtual_devices
         self._secret = secret
+        self._budget = snapshot_budget
         self._fence = fence
         self._released = released
         self._recovered = recovered
@@ -124,6 +130,9 @@ class Run:
         self._joined = asyncio.Event()
         self._moves: list[_Move] = []
         self._replayed = 0
+        self._suspicion = Suspicion()
+        self.verification = Verification()
+        """Of the last replay."""
         self._recovery: asyncio.Task[None] | None = None
 
     # Hosts
@@ -150,6 +159,7 @@ class Run:
 
     def _add(self, host: Host) -> None:
         self._hosts[host.id] = host
+        self._snapshots.host_holds(host.id, host.holds)
         self._book.joined(host, time.monotonic())
         self._watch.begin(host.id, host.incarnation, lambda reason: self._host_silent(host, reason))
         host.on_beat = lambda moved: self._heard(host, moved)
@@ -317,6 +327,8 @@ class Run:
             self._answer_came.set()
             return  # The next world will be asked.
         answer, entry.answer = entry.answer, None
+        if entry.command is Command.READ and error is None:
+            entry.seen = result
         self._answer_came.set()
         if answer is not None:
             answer(error, result, payload)
@@ -353,21 +365,28 @@ class Run:
         """Forms worlds until one has been told everything."""
         began = began or time.monotonic()
         noticed = now_text()
-        self._cause = f"host {failure.host}: {failure.reason}"
-        for _ in range(_MOST_ATTEMPTS):
+        attempts = 0
+        while attempts < _MOST_ATTEMPTS:
+            self._cause = f"host {failure.host}: {failure.reason}"
+            self._suspicion.world_lost(failure, self._journal)
             try:
                 phases = await self._next_world(began)
             except NoPlacementError as error:
-                self._give_up(HostLostError(failure.host, f"{failure.reason}; {error}"))
-                return
+                log.warning("%s", error)
+                self._joined.clear()
+                await self._joined.wait()
+                continue
             except DataLossError as error:
                 self._give_up(HostLostError(failure.host, f"{failure.reason}; {error.message}"))
                 return
             except (PoolError, WorldLost, SnapshotError) as error:
                 log.warning("generation %d failed: %s", self.generation, error)
+                failure = error.failure if isinstance(error, WorldLost) else failure
+                failure = error if isinstance(error, HostLostError) else failure
+                # Who kills hosts may go on for as long as there are any.
+                attempts += not isinstance(error, (WorldLost, HostLostError)) or failure.by_itself
                 for id in [id for id, host in self._hosts.items() if host.failure is not None]:
                     self.host_lost(id, "it cannot have executors any more")
-                failure = error if isinstance(error, HostLostError) else failure
                 continue
             plan = self.placement.reason if self.placement else ""
             change = Recovered(
@@ -396,16 +415,17 @@ class Run:
             loaded = time.monotonic()
             await self._snapshots.restore(world)
             restored = time.monotonic()
+            if self._suspicion.raised:
+                await find_culprit(self._journal, world)
+                self._suspicion.settle()
+                raise WorldLost(HostLostError("", "it was only to find which operation ends worlds"))
             if world.failure is not None:
                 raise world.failure
         except BaseException:
             self._end(world)
             raise
-        entries = list(self._journal.unsettled())
         self._use(world)
-        for entry in entries:
-            self._tell_world(world, entry)
-        self._replayed = len(entries)
+        self._replayed, self.verification = tell_all(self._journal, world, partial(self._tell_world, world))
         self.on_congestion()
         return {
             "fence": self._fenced - began,
@@ -504,16 +524,21 @@ class Run:
 
     async def _take_snapshots(self) -> None:
         """Takes a snapshot whenever one is due, for as long as the run lives."""
-        pause = _SHORTEST_S
+        pause = _SHORTEST_S if self._budget else _UNHURRIED_S
         while self.failure is None:
             await asyncio.sleep(_SHORTEST_S)
             await self._until_large(pause - _SHORTEST_S)
             world = await self.world()
             if self._moves:
                 await self._move(world)
-            elif self._journal.end != self._snapshots.committed.position or self._drained():
+            elif self._wants_snapshot():
                 with contextlib.suppress(WorldLost, SnapshotError):
-                    pause = max(_SHORTEST_S, await self._snapshot(world) / _BUDGET)
+                    seconds = await self._snapshot(world)
+                    pause = max(_SHORTEST_S, seconds / self._budget) if self._budget else _UNHURRIED_S
+
+    def _wants_snapshot(self) -> bool:
+        news = self._journal.end != self._snapshots.committed.position
+        return self._drained() or (news and (self._budget > 0 or self._journal.nbytes >= _LARGE))
 
     async def _snapshot(self, world: World) -> float:
         """Takes and commits a snapshot; seconds that saving took. Raises `WorldLost` or `SnapshotError`."""
@@ -566,7 +591,7 @@ class Run:
         while waiting:
             self._answer_came.clear()
             if world.failure is not None:
-                raise WorldLost(Code.UNAVAILABLE, str(world.failure))
+                raise WorldLost(world.failure)
             await self._answer_came.wait()
             waiting = [entry for entry in waiting if entry.answer is not None]
 

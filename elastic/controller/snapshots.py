@@ -132,6 +132,12 @@ class Snapshots:
         for holders in self.committed.homes.values():
             holders.discard(id)
 
+    def host_holds(self, id: str, digests: Iterable[Digest]) -> None:
+        """A host has these in its memory already."""
+        for digest in digests:
+            if digest in self.committed.homes:
+                self.committed.homes[digest].add(id)
+
     async def restore(self, world: World) -> None:
         """Brings the snapshot into a new world, from whichever host has the bytes.
 

@@ -25,7 +25,11 @@ from elastic.status import Code, StatusError
 
 
 class WorldLost(StatusError):
-    """The world ended before it answered."""
+    """The world ended before it answered; `failure` says why."""
+
+    def __init__(self, failure: HostLostError) -> None:
+        super().__init__(Code.UNAVAILABLE, str(failure))
+        self.failure = failure
 
 
 class _Member:
@@ -180,7 +184,7 @@ class World:
             future: asyncio.Future[tuple[Any, wire.Bytes]] = asyncio.get_running_loop().create_future()
             futures[member.host.id] = future
             if self.failure is not None:
-                raise _lost(self.failure)
+                raise WorldLost(self.failure)
             request = next(self._requests)
             self._waiting[request] = _Gather(1, _fulfil(future))
             _send([member], wire.frame_header((command, request, *arguments(member.host.id)), 0))
@@ -206,7 +210,7 @@ class World:
         """
         members = self._owners.get(devices) or self._owners_of(devices)
         if self.failure is not None or not members:
-            answer(_lost(self.failure) if self.failure else None, None, b"")
+            answer(WorldLost(self.failure) if self.failure else None, None, b"")
             return False
         self._waiting[request] = _Gather(len(members), answer)
         return True
@@ -285,12 +289,12 @@ class World:
 
     # Ending
 
-    def lost(self, host: str, reason: str, detected_by: str = "") -> None:
+    def lost(self, host: str, reason: str, detected_by: str = "", by_itself: bool = False) -> None:
         """Breaks the world because a host is gone. Everything that waits gets a `WorldLost` that names it."""
         if self.failure is not None:
             return
-        self.failure = HostLostError(host, reason, detected_by)
-        status = _lost(self.failure)
+        self.failure = HostLostError(host, reason, detected_by, by_itself)
+        status = WorldLost(self.failure)
         waiting, self._waiting = self._waiting, {}
         for gather in waiting.values():
             gather.error = status
@@ -315,8 +319,9 @@ class World:
     async def _explain(self, member: _Member, reason: str) -> None:
         """An executor's stream ended; its agent, if it lives, knows in milliseconds what became of the process."""
         try:
-            how = await asyncio.wait_for(asyncio.shield(member.host.exit_of(member.pid)), _EXPLANATION_S)
-            self.lost(member.host.id, f"its executor (pid {member.pid}) {how}", "its agent, which saw the executor end")
+            exit = await asyncio.wait_for(asyncio.shield(member.host.exit_of(member.pid)), _EXPLANATION_S)
+            reason = f"its executor (pid {member.pid}) {exit.reason}"
+            self.lost(member.host.id, reason, "its agent, which saw the executor end", exit.by_itself)
         except TimeoutError:
             detected_by = "the controller: the executor's connection closed"
             self.lost(member.host.id, f"its executor (pid {member.pid}) is gone: {reason}", detected_by)
@@ -366,10 +371,6 @@ def _fulfil(future: asyncio.Future[tuple[Any, wire.Bytes]]) -> Answer:
             future.set_exception(error) if error else future.set_result((result, payload))
 
     return answer
-
-
-def _lost(failure: HostLostError) -> WorldLost:
-    return WorldLost(Code.UNAVAILABLE, str(failure))
 
 
 def _send(members: Sequence[_Member], header: bytes, payload: wire.Bytes = b"") -> None:

@@ -28,6 +28,7 @@ from elastic.executor.programs import Programs, cost
 from elastic.executor.snapshots import Record, Snapshots
 from elastic.executor.store import Store, Value
 from elastic.executor.world import Member
+from elastic.host_memory import digest_of
 from elastic.shared_files import map_file, write_file
 from elastic.status import StatusError, status_of
 
@@ -79,6 +80,8 @@ class Engine:
             Command.TEXT: self._text,
             Command.COST: self._cost,
             Command.PING: self._ping,
+            Command.DIGEST: self._digest,
+            Command.FAIL: self._fail,
             Command.SNAPSHOT: self._snapshot,
             Command.RESTORE: self._restore,
         }
@@ -188,6 +191,10 @@ class Engine:
     def _copy_of(self, shard: jax.Array, device: int) -> jax.Array:
         return self._move(shard, device, shard.sharding.memory_kind, copy=True)
 
+    def _fail(self, _: memoryview, arrays: list[int], code: int, text: str) -> None:
+        for array in arrays:
+            self._store.fail(array, StatusError(code, text))
+
     def _free(self, _: memoryview, arrays: list[int]) -> None:
         self._store.free(arrays)
 
@@ -257,13 +264,12 @@ class Engine:
         shard = _attempt(lambda: self._store.get(array).shards()[device])
 
         def read() -> tuple[Any, wire.Bytes]:
-            found = shard()
-            values = np.asarray(found.result() if isinstance(found, Future) else found)
-            data = as_bytes(values, strides)
+            data = _bytes_of(shard, strides)
+            digest = digest_of(data)
             if path is None:
-                return None, data
+                return digest, data
             write_file(path, data)
-            return None, b""
+            return digest, b""
 
         try:
             at_once = shard().is_ready() and shard().nbytes <= _READ_AT_ONCE
@@ -273,6 +279,10 @@ class Engine:
             self._answer(request, read)
         else:
             self._readers.submit(self._answer, request, read)
+
+    def _digest(self, _: memoryview, request: int, array: int, device: int, strides: list[int] | None) -> None:
+        shard = _attempt(lambda: self._store.get(array).shards()[device])
+        self._readers.submit(self._answer, request, lambda: (digest_of(_bytes_of(shard, strides)), b""))
 
     def _wait(self, _: memoryview, request: int, arrays: list[int]) -> None:
         try:
@@ -342,6 +352,11 @@ def _dense_strides(values: np.ndarray) -> tuple[int, ...]:
         strides.append(step)
         step *= size
     return tuple(reversed(strides))
+
+
+def _bytes_of(shard: Callable[[], Any], strides: Sequence[int] | None) -> memoryview:
+    found = shard()
+    return as_bytes(np.asarray(found.result() if isinstance(found, Future) else found), strides)
 
 
 def _attempt(work: Callable[[], Any]) -> Callable[[], Any]:

@@ -125,7 +125,7 @@ def test_a_line_that_is_no_waiver_is_an_error_with_its_number(line):
 def test_our_own_waivers_can_be_read_and_are_of_files_that_are_run():
     for waived in read_waivers(WAIVERS.read_text(encoding="utf-8")):
         name, _, test = waived.partition(":")
-        assert name in FILES
+        assert name in FILES or name.endswith("_test.py")
         assert len(test.split(".")) == 2
 
 

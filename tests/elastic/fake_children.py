@@ -10,6 +10,7 @@ is a JSON object in the variable FAKE_POOL, from a process's name (h0, controlle
     orphan     starts a process that does not leave, then leaves as it should
     mute       a controller that says nothing about lost hosts
     accuse     a controller that says h0 is lost when it gets SIGUSR1
+    doom       a controller that says h1 was lost and got over and then that h0 is lost, when it gets SIGUSR1
     hasty      a controller that says so instead of getting ready
 """
 
@@ -79,8 +80,9 @@ def _controller() -> None:
         for host, connection in connections.items():
             selector.register(connection, selectors.EVENT_READ, host)
         lost = {"lost": {"host": "h0", "reason": "its executor was killed by SIGSEGV"}}
-        if fault == "accuse":
-            signal.signal(signal.SIGUSR1, lambda *_: _say(lost))
+        if fault in ("accuse", "doom"):
+            news = [_recovered("h1", "its executor was killed by SIGKILL"), lost] if fault == "doom" else [lost]
+            signal.signal(signal.SIGUSR1, lambda *_: (*map(_say, news), (directory / "said").touch()))
         elif fault == "hasty":
             _say(lost)
         _say({"ready": {"address": f"grpc://unix:{directory}/client.sock"}})
@@ -91,8 +93,15 @@ def _controller() -> None:
                     _leave_on_eof(fault)
                     return
                 selector.unregister(key.fileobj)
-                if fault != "mute":
-                    _say({"lost": {"host": key.data, "reason": "its connection closed"}})
+                del connections[key.data]
+                if fault == "mute":
+                    continue
+                reason = "its connection closed"
+                _say(_recovered(key.data, reason) if connections else {"lost": {"host": key.data, "reason": reason}})
+
+
+def _recovered(host: str, reason: str) -> dict[str, object]:
+    return {"recovered": {"host": host, "reason": reason, "plan": "the others take over", "total": 0.25}}
 
 
 def _leave_on_eof(fault: str) -> None:

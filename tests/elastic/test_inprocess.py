@@ -122,27 +122,31 @@ def test_a_pool_that_cannot_start(run):
     assert lines == ["the agent of host h0 could not start: the dog ate it; feed the dog"] * 2
 
 
-def test_a_lost_host_is_told(run):
-    code = """
-        import signal, threading
-        heard = threading.Event()
-        class Stderr:
-            def write(self, text):
-                sys.__stderr__.write(text)
-                if "\\n" in text:
-                    heard.set()
-            def flush(self):
-                pass
-        sys.stderr = Stderr()
-        pool = elastic.init(hosts=2)
-        directory = os.path.dirname(os.environ["ELASTIC_TOKEN_FILE"])
-        os.kill(json.load(open(directory + "/h1.json"))["pid"], signal.SIGKILL)
-        assert heard.wait(20)
-    """
-    process = run(code)
+KILL_H0 = """
+    import signal, threading
+    heard = threading.Event()
+    class Stderr:
+        def write(self, text):
+            sys.__stderr__.write(text)
+            if "\\n" in text:
+                heard.set()
+        def flush(self):
+            pass
+    sys.stderr = Stderr()
+    pool = elastic.init(hosts=HOSTS)
+    directory = os.path.dirname(os.environ["ELASTIC_TOKEN_FILE"])
+    os.kill(json.load(open(directory + "/h0.json"))["pid"], signal.SIGKILL)
+    assert heard.wait(20)
+"""
+
+
+@pytest.mark.parametrize(("hosts", "prefix", "end"), [(2, "", "the others take over"), (1, "error: ", "kernel)")])
+def test_a_lost_host_is_told(run, hosts, prefix, end):
+    process = run(KILL_H0.replace("HOSTS", str(hosts)))
     succeeded(process)
     assert process.stderr.count("\n") == 1
-    assert process.stderr.startswith("elastic: error: host h1 was lost: its agent (pid ")
+    assert process.stderr.startswith(f"elastic: {prefix}host h0 was lost: its agent (pid ")
+    assert process.stderr.endswith(f"{end}\n")
 
 
 def test_a_process_that_is_killed_leaves_nothing_even_if_a_fork_of_it_lives(run):

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from elastic.errors import HostLostError, PoolError, UsageError
-from elastic.local_pool import ControllerDied, HostLost, StartInterrupted
+from elastic.local_pool import ControllerDied, HostLost, HostRecovered, StartInterrupted
 from tests.elastic.fake_pool import FAULTS, FakePool
 from tests.elastic.processes import wait_gone
 
@@ -168,14 +168,53 @@ def test_what_a_child_left_behind_is_killed(base, fault):
     wait_gone([orphan])
 
 
-def test_a_lost_host_is_named_once_and_the_controller_stays(base):
+def test_a_host_that_dies_is_told_once_and_the_run_goes_on(base):
     with FakePool(hosts=3, base_dir=base) as pool:
         pids = _pids(pool)
         os.kill(pids["h1"], signal.SIGKILL)
-        lost = HostLost("h1", f"its agent (pid {pids['h1']}) was killed by SIGKILL")
+        event = _next_event(pool)
+        words = f"its agent (pid {pids['h1']}) was killed by SIGKILL"
+        assert event == HostRecovered("h1", words, "the others take over", 0.25)
+        assert str(event) == f"host h1 was lost: {words}; the run went on after 0.25 s: the others take over"
+        assert pool.poll() is None
+        assert pool.deadline() is None
+        for name in ("h0", "h2", "controller"):
+            os.kill(pids[name], 0)
+
+
+def test_hosts_that_die_together_are_told_one_by_one(base):
+    with FakePool(hosts=3, base_dir=base) as pool:
+        pids = _pids(pool)
+        for host in ("h0", "h2"):
+            os.kill(pids[host], signal.SIGKILL)
+        events = [_next_event(pool), _next_event(pool)]
+        assert all(isinstance(event, HostRecovered) for event in events)
+        assert {event.host: event.reason for event in events} == {
+            host: f"its agent (pid {pids[host]}) was killed by SIGKILL" for host in ("h0", "h2")
+        }
+        assert pool.poll() is None
+
+
+def test_without_its_last_host_a_run_is_over_and_the_controller_stays(base):
+    with FakePool(hosts=2, base_dir=base) as pool:
+        pids = _pids(pool)
+        os.kill(pids["h1"], signal.SIGKILL)
+        assert isinstance(_next_event(pool), HostRecovered)
+        os.kill(pids["h0"], signal.SIGKILL)
+        lost = HostLost("h0", f"its agent (pid {pids['h0']}) was killed by SIGKILL")
         assert _next_event(pool) == lost
-        assert str(lost).startswith("host h1 was lost: its agent")
-        wait_gone([pids["h0"], pids["h2"]])  # They went home, which is no further loss.
+        assert str(lost).startswith("host h0 was lost: its agent")
+        assert pool.poll() is None
+        os.kill(pids["controller"], 0)
+
+
+def test_a_run_that_is_over_sends_the_agents_home(base, fault):
+    fault(controller="accuse")
+    with FakePool(hosts=3, base_dir=base) as pool:
+        pids = _pids(pool)
+        os.kill(pids["controller"], signal.SIGUSR1)
+        assert isinstance(_next_event(pool), HostLost)
+        wait_gone([pids["h0"], pids["h1"], pids["h2"]])  # Which is no further loss.
         assert pool.poll() is None
         os.kill(pids["controller"], 0)
 
@@ -188,24 +227,28 @@ def test_a_lost_host_whose_agent_lives_has_the_controllers_reason(base, fault):
         assert str(event) == "host h0 was lost: its executor was killed by SIGSEGV"
 
 
-def test_a_dead_agent_that_the_controller_misses(base, fault):
+def test_what_a_dead_agent_means_for_the_run_is_the_controllers_to_say(base, fault):
+    """It may have been a host that nothing ran on."""
     fault(controller="mute")
     with FakePool(hosts=2, base_dir=base) as pool:
-        os.kill(_pids(pool)["h0"], signal.SIGTERM)
-        event = _next_event(pool)
-        assert isinstance(event, HostLost)
-        assert event.host == "h0"
-        assert "SIGTERM" in event.reason
+        pids = _pids(pool)
+        os.kill(pids["h0"], signal.SIGTERM)
+        wait_gone([pids["h0"]])
+        assert pool.poll() is None
+        assert pool.poll(closing=True) is None
+        os.kill(pids["h1"], 0)
 
 
 def test_the_last_poll_waits_for_no_explanation(base, fault):
-    fault(controller="mute")
+    fault(controller="doom")
     with FakePool(hosts=2, base_dir=base) as pool:
-        pid = _pids(pool)["h0"]
-        os.kill(pid, signal.SIGKILL)
-        wait_gone([pid])
-        event = pool.poll(closing=True)
-        assert isinstance(event, HostLost)
+        os.kill(_pids(pool)["controller"], signal.SIGUSR1)
+        while not (pool.directory.path / "said").exists():
+            pass
+        recovered, lost = pool.poll(closing=True), pool.poll(closing=True)
+        assert (type(recovered), type(lost)) == (HostRecovered, HostLost)
+        assert (recovered.host, lost.host) == ("h1", "h0")
+        assert pool.poll(closing=True) is None
 
 
 def test_a_dead_controller_sends_the_agents_home(base):

@@ -108,6 +108,14 @@ async def test_calls_survive_recycled_connections(server: Server, prefix: str) -
         assert len((await etcd.list(prefix)).kvs) == 20
 
 
+async def test_a_burst_of_requests_is_served_whole(server: Server, prefix: str) -> None:
+    # gRPC's own servers cancel some at random when more than a thousand wait.
+    count = 2_000
+    async with Etcd(server.address(), Timing(call=30)) as etcd:
+        await asyncio.gather(*(etcd.put(f"{prefix}{number}", b"") for number in range(count)))
+        assert len((await etcd.list(prefix)).kvs) == count
+
+
 @pytest.mark.parametrize("fault", ["kill", "freeze"])
 async def test_one_dead_endpoint_of_three_is_passed_over(etcd3: RealEtcd, prefix: str, fault: str) -> None:
     # Many clients, so that some begin at the dead endpoint.

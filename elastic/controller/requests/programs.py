@@ -18,6 +18,9 @@ from elastic.status import Code, StatusError, status_of
 
 log = logging.getLogger(__name__)
 
+_STRIKES = 2
+"""So often a program may end the process that compiles it."""
+
 _tasks: set[asyncio.Task[None]] = set()
 
 
@@ -58,12 +61,18 @@ def compile_program(session: Session, request: pb.CompileRequest, respond: Respo
 
 
 async def _load(session: Session, source: Source) -> Program:
+    strikes = 0
     while True:
         world = await session.run.world()
         try:
             return await session.run.programs.load(world, session.new_number(), source)
-        except WorldLost:
-            continue
+        except WorldLost as lost:
+            # XLA aborts its process over some programs. Only the compiling host's end can be that.
+            compiling = world.placement.host_of(source.devices[0])
+            strikes += lost.failure.by_itself and lost.failure.host == compiling
+            if strikes >= _STRIKES:
+                text = f"the program ended the process that compiled it, twice: {lost.failure.reason}"
+                raise StatusError(Code.INTERNAL, text) from None
 
 
 def executable_metadata(

@@ -69,7 +69,7 @@ class Agent:
 
 
 class Controller:
-    """What a controller hears, but for exits of executors that one before it used."""
+    """What a controller hears, but for heartbeats and for exits of executors that one before it used."""
 
     def __init__(self, channel):
         self.channel = channel
@@ -79,6 +79,8 @@ class Controller:
         while True:
             event = self.channel.receive()[0]
             self._known.add(event.get("standby"))
+            if "beat" in event:
+                continue
             if "exited" not in event or event["exited"] in self._known:
                 return event
 

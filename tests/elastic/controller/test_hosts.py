@@ -28,8 +28,12 @@ async def stage():
     async with frames_server() as server:
         losses = []
         lost = asyncio.Event()
-        host = await Host.connect("h3", server.address, SECRET, lambda *loss: (losses.append(loss), lost.set()))
+        connecting = asyncio.create_task(
+            Host.connect("h3", server.address, SECRET, lambda *loss: (losses.append(loss), lost.set()))
+        )
         agent = await server.connections.get()
+        agent.write({"host": "h3", "devices": 2, "pid": 7})
+        host = await connecting
         made = Stage(host, agent, losses)
         made.lost = lost
         try:
@@ -49,7 +53,7 @@ def on_a_stage(play):
 def test_a_host_presents_itself_as_the_controller():
     async def play(stage, host, agent):
         assert agent.hello == {"role": "controller"}
-        assert host.id == "h3"
+        assert (host.id, host.devices, host.pid) == ("h3", 2, 7)
 
     on_a_stage(play)
 
