@@ -50,7 +50,7 @@ def gone(index, state="dead", reason="its agent is gone"):
 
 
 def made(run=RUN, hosts=None, changes=()):
-    found = report(run, (host(0), host(1)) if hosts is None else hosts, SNAPSHOT, JOURNAL, changes)
+    found = report(run, hosts or [host(0), host(1)], SNAPSHOT, JOURNAL, changes)
     check_report(json.loads(json.dumps(found)))
     return found
 
