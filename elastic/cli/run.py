@@ -83,8 +83,8 @@ def add(subparsers: argparse._SubParsersAction[Any]) -> None:
         type=_share,
         default=Cadence.budget,
         metavar="SHARE",
-        help="the share of the time that saving what a lost host held may take (default: %(default)s); a larger one "
-        "makes recoveries shorter; with 0 nothing is saved until the journal of operations is full",
+        help="the share of the time that saving arrays against the loss of hosts may take (default: %(default)s); a "
+        "larger one makes recoveries shorter; with 0 nothing is saved before the journal is full",
     )
     parser.add_argument("--log-dir", metavar="DIR", help="keep the logs of all processes of the pool in DIR")
     loudness = parser.add_mutually_exclusive_group()

@@ -234,7 +234,7 @@ class Engine:
         callbacks: list[int],
     ) -> None:
         def load() -> tuple[None, bytes]:
-            self._programs.load(program, bytes(payload), options, devices, replicas, callbacks)
+            self._programs.load(program, payload, options, devices, replicas, callbacks)
             return None, b""
 
         self._compiler.submit(self._answer, request, load)

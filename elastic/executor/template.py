@@ -41,8 +41,9 @@ def main() -> None:
 
     import elastic.executor.engine
     import elastic.executor.process
-    import elastic.executor.world  # noqa: F401
+    import elastic.executor.world
 
+    elastic.executor.world.prepare()
     _send(control, {"imported": True})
     wake_reader, wake_writer = socket.socketpair()
     wake_writer.setblocking(False)

@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 
+import psutil
 import pytest
 
 from elastic import host_memory
@@ -51,6 +52,8 @@ def test_standbys_come_are_killed_and_come_again(log, environment):
         template = heard.start(log, environment)
         first, address = await heard.standbys.get()
         assert address.startswith("127.0.0.1:")
+        # Nothing that it imported or prepared has started a thread, which a fork would leave behind.
+        assert psutil.Process(first).parent().num_threads() == 1
         os.kill(first, signal.SIGKILL)
         assert await heard.exits.get() == (first, "was killed by SIGKILL")
         assert heard.standbys.empty()  # When to have another is for the agent to say.
