@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import membership.forking  # noqa: F401  Before anything that imports gRPC.
-from elastic.agent.agent import HostSettings, read_secret, serve
+from elastic.agent.agent import HostSettings, Reporter, read_secret, serve
 from elastic.run_directory import RunDirectory
 from membership import MembershipError, PoolAddress
 from membership.registry import HostRecord
@@ -39,7 +39,7 @@ def main() -> int:
             log=run_dir / "logs" / f"{arguments.id}-executors.log",
             memory=run_dir / "memory" / arguments.id,
         )
-        asyncio.run(serve(settings, PoolAddress.parse(arguments.pool), sys.stdin.fileno(), ready))
+        asyncio.run(serve(settings, PoolAddress.parse(arguments.pool), sys.stdin.fileno(), Reporter(ready)))
     except (OSError, ValueError, MembershipError) as error:
         print(json.dumps({"failed": f"host {arguments.id} cannot start: {error}"}), flush=True)
         return 1

@@ -13,7 +13,7 @@ import signal
 from collections.abc import Sequence
 
 import elastic
-from elastic.cli import console, health, run
+from elastic.cli import console, health, host, run
 
 _EPILOG = """\
 examples:
@@ -49,6 +49,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"elastic-jax {elastic.__version__}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in (run, health):
+    for command in (run, health, host):
         command.add(subparsers)
     return parser

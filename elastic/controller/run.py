@@ -85,8 +85,9 @@ class Run:
         recovered: Callable[[Recovered], None] = lambda _: None,
         failed: Callable[[HostLostError], None] = lambda _: None,
     ) -> None:
-        """`snapshot_budget` is the share of the time that saving may take; with 0 a snapshot is only taken when the
-        journal is full or hosts come and go.
+        """With 0 virtual devices there are as many as the hosts have that the run begins with. `snapshot_budget` is
+        the share of the time that saving may take; with 0 a snapshot is only taken when the journal is full or hosts
+        come and go.
 
         `fence(generation)` is awaited before a world is formed: from then on nobody listens to those before it.
         `released(host)` is called when a host that drained holds nothing any more, `recovered` after each recovery,
@@ -100,7 +101,7 @@ class Run:
         self.generation = 0
         self.placement: Placement | None = None
         self.on_congestion: Callable[[], None] = lambda: None
-        self._virtual_devices = virtual_devices
+        self.virtual_devices = virtual_devices
         self._secret = secret
         self._budget = snapshot_budget
         self._fence = fence
@@ -111,8 +112,8 @@ class Run:
         self._watch = Watch()
         self._book = HostBook(self._watch)
         self._changes = Changes()
-        self._cause = ""
-        """Why the world is not there, while it is not."""
+        self._pause, self._cause = "recovering", ""
+        """What goes on while there is no world, and why."""
         self._detect = 0.0
         self._fenced = 0.0
         self._journal = Journal()
@@ -145,6 +146,8 @@ class Run:
         while len(self._hosts) < hosts:
             self._joined.clear()
             await self._joined.wait()
+        if not self.virtual_devices:
+            self.virtual_devices = sum(host.devices for host in list(self._hosts.values())[:hosts])
         self._moves.clear()
         world = await self._form()
         self.devices = world.devices
@@ -206,12 +209,17 @@ class Run:
             id=about.id,
             pid=about.pid,
             generation=self.generation,
-            virtual_devices=self._virtual_devices,
+            virtual_devices=self.virtual_devices,
             operations=self._journal.end,
             client_connected=about.client_connected,
             wanted=about.wanted,
             state=state,
-            reason={"failed": str(self.failure), "recovering": self._cause, "starting": about.waits_for}.get(state, ""),
+            reason={
+                "failed": str(self.failure),
+                "starting": about.waits_for,
+                "recovering": self._cause,
+                "moving": self._cause,
+            }.get(state, ""),
             placement=self.placement.reason if self.placement else "",
             age=now - about.started,
         )
@@ -220,7 +228,7 @@ class Run:
             self._book.facts(self._hosts, placed, known, now),
             self._snapshots.facts(now),
             JournalFacts(len(self._journal.entries), self._journal.nbytes),
-            tuple(self._changes.last),
+            self._changes.told(),
         )
 
     def _state(self) -> str:
@@ -228,7 +236,7 @@ class Run:
             return "failed"
         if self._world is not None:
             return "running"
-        return "recovering" if self.generation and self.devices else "starting"
+        return self._pause if self.generation and self.devices else "starting"
 
     def close(self) -> None:
         """Kills the executors."""
@@ -301,10 +309,10 @@ class Run:
         return self._world is not None and (self._world.congested or self._journal.nbytes > _FULL)
 
     def _check(self, devices: Sequence[int]) -> None:
-        if not all(0 <= device < self._virtual_devices for device in devices):
+        if not all(0 <= device < self.virtual_devices for device in devices):
             raise StatusError(
                 Code.INVALID_ARGUMENT,
-                f"virtual devices {list(devices)} do not all exist; there are {self._virtual_devices}",
+                f"virtual devices {list(devices)} do not all exist; there are {self.virtual_devices}",
             )
 
     def _tell(self, entry: Entry) -> None:
@@ -367,6 +375,7 @@ class Run:
         noticed = now_text()
         attempts = 0
         while attempts < _MOST_ATTEMPTS:
+            self._pause = "moving" if kind == "moved" else "recovering"
             self._cause = f"host {failure.host}: {failure.reason}"
             self._suspicion.world_lost(failure, self._journal)
             try:
@@ -400,7 +409,7 @@ class Run:
                 detect=self._detect if kind == "lost" else 0.0,
                 time=noticed,
             )
-            self._changes.add(change)
+            self._changes.add(change, self.verification)
             self._recovered(change)
             return
         self._give_up(failure)
@@ -440,7 +449,7 @@ class Run:
             Candidate(host.id, host.devices, barred="about to go" if host.draining else "")
             for host in self._hosts.values()
         ]
-        placement = place(self.generation + 1, candidates, self._virtual_devices, self.placement)
+        placement = place(self.generation + 1, candidates, self.virtual_devices, self.placement)
         if not isinstance(placement, Placement):
             raise NoPlacementError(placement.reason)
         await self._fence(self.generation + 1)
@@ -573,7 +582,7 @@ class Run:
         """Goes on with other hosts: those that came take part, those that drain do not. Nothing is replayed."""
         began = time.monotonic()
         moves, self._moves = self._moves, []
-        self._cause = f"host {moves[0].host}: {moves[0].reason}"
+        self._pause = "moving"
         self._leave()
         failure, kind = HostLostError(moves[0].host, moves[0].reason, moves[0].detected_by), "moved"
         try:

@@ -51,6 +51,7 @@ def main() -> None:
     signal.signal(signal.SIGCHLD, lambda *_: None)
     # Preemption notices and Ctrl-C are the agent's to handle.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     selector = selectors.DefaultSelector()
     selector.register(control, selectors.EVENT_READ)
     selector.register(wake_reader, selectors.EVENT_READ)
