@@ -37,6 +37,7 @@ class Entry:
         header: the encoded message; the payload goes behind it.
         request: the number that its answers carry, 0 if none is wanted.
         answer: who waits for the answer; None once it is given.
+        program: the number of the program that is run or forgotten, 0 if none is.
         file: a file of shared memory that the command names and the entry keeps.
         seen: the digest of what a read gave the client; a replay has to give the same.
     """
@@ -47,6 +48,7 @@ class Entry:
     payload: wire.Bytes = b""
     request: int = 0
     answer: Answer | None = None
+    program: int = 0
     file: str | None = None
     file_bytes: int = 0
     seen: bytes | None = None
@@ -95,10 +97,13 @@ class Journal:
         before = itertools.islice(self.entries, max(position - self.start, 0))
         return [entry for entry in before if entry.answer is not None]
 
-    def trim(self, position: int) -> None:
-        """Forgets what lies before a position, and removes its files."""
+    def trim(self, position: int) -> list[Entry]:
+        """Forgets what lies before a position, removes its files, and returns it."""
+        trimmed = []
         while self.start < position:
             entry = self.entries.popleft()
             self.start += 1
             self.nbytes -= entry.nbytes
             entry.discard()
+            trimmed.append(entry)
+        return trimmed

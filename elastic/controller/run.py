@@ -266,7 +266,8 @@ class Run:
         """
         self._check(devices)
         header = wire.frame_header((command, *arguments), len(payload))
-        self._tell(Entry(devices, command, header, payload, file=file, file_bytes=file_bytes))
+        program = _program_of(command, arguments)
+        self._tell(Entry(devices, command, header, payload, program=program, file=file, file_bytes=file_bytes))
 
     def ask(
         self,
@@ -286,7 +287,9 @@ class Run:
             return
         request = next(self._requests)
         header = wire.frame_header((command, request, *arguments), len(payload))
-        self._tell(Entry(devices, command, header, payload, request, answer))
+        self._tell(
+            Entry(devices, command, header, payload, request, answer, _program_of(command, [request, *arguments]))
+        )
 
     async def world(self) -> World:
         """The world, once there is one that has been told everything. Raises `StatusError` if the run has failed."""
@@ -298,7 +301,7 @@ class Run:
 
     def forget(self) -> None:
         """Ends the account of a client that has left: nothing that it had needs to be told again."""
-        self._journal.trim(self._journal.end)
+        self._trim(self._journal.end)
         self._snapshots.committed = EMPTY
         self.callbacks.clear()
         self.programs.clear()
@@ -420,8 +423,9 @@ class Run:
         world = await self._form()
         try:
             formed = time.monotonic()
-            await self.programs.load_all(world)
-            loaded = time.monotonic()
+            # What will be run at once is loaded while the arrays come back, and all else afterwards.
+            posted: set[int] = set()
+            self._post_programs(world, posted)
             await self._snapshots.restore(world)
             restored = time.monotonic()
             if self._suspicion.raised:
@@ -434,15 +438,26 @@ class Run:
             self._end(world)
             raise
         self._use(world)
+        self._post_programs(world, posted)  # Those that came into use meanwhile.
         self._replayed, self.verification = tell_all(self._journal, world, partial(self._tell_world, world))
         self.on_congestion()
+        self.programs.post(world, [number for number in self.programs.numbers if number not in posted])
+        with contextlib.suppress(WorldLost):  # Which is the next recovery's matter.
+            await world.call_each(Command.PING, lambda _: [])
         return {
             "fence": self._fenced - began,
             "world": formed - self._fenced,
-            "load": loaded - formed,
-            "restore": restored - loaded,
+            "restore": restored - formed,
             "replay": time.monotonic() - restored,
         }
+
+    def _post_programs(self, world: World, posted: set[int]) -> None:
+        """Has the programs loaded that the journal runs, in the order in which it does, but not those `posted`."""
+        entries = (entry for entry in self._journal.entries if not entry.settled)
+        runs = dict.fromkeys(entry.program for entry in entries if entry.command == Command.EXECUTE)
+        needed = [program for program in runs if program not in posted]
+        self.programs.post(world, needed)
+        posted.update(needed)
 
     async def _form(self) -> World:
         candidates = [
@@ -511,7 +526,7 @@ class Run:
         )
         status = StatusError(Code.UNAVAILABLE, str(failure))
         waiting = self._journal.waiting_before(self._journal.end)
-        self._journal.trim(self._journal.end)
+        self._trim(self._journal.end)
         for entry in waiting:
             self._answered(entry, status, None, b"")
         self._failed(failure)
@@ -558,12 +573,16 @@ class Run:
             log.warning("no snapshot: %s", error)
             raise
         if snapshot.position >= self._journal.start:  # Else the client whose arrays these were has left.
-            self._journal.trim(snapshot.position)
+            self._trim(snapshot.position)
             self.callbacks.committed(snapshot.number)
             await self._snapshots.commit(snapshot)
             self._release()
             self.on_congestion()
         return snapshot.seconds
+
+    def _trim(self, position: int) -> None:
+        forgotten = [entry.program for entry in self._journal.trim(position) if entry.command == Command.UNLOAD]
+        self.programs.forget(forgotten)
 
     def _drained(self) -> bool:
         return any(host.draining for host in self._hosts.values())
@@ -610,3 +629,10 @@ class Run:
         if self._journal.nbytes < _LARGE and seconds > 0:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._large.wait(), seconds)
+
+
+def _program_of(command: Command, arguments: Sequence[Any]) -> int:
+    """The program that a command runs or has forgotten, 0 if it does neither."""
+    if command == Command.EXECUTE:
+        return int(arguments[0])
+    return int(arguments[1]) if command == Command.UNLOAD else 0

@@ -217,9 +217,9 @@ class Engine:
         want_blob: bool,
     ) -> None:
         portable = bytes(payload)
-        self._compiler.submit(
-            self._answer,
+        self._prepare(
             request,
+            program,
             lambda: self._programs.compile(program, portable, options, devices, replicas, callbacks, want_blob),
         )
 
@@ -237,7 +237,10 @@ class Engine:
             self._programs.load(program, payload, options, devices, replicas, callbacks)
             return None, b""
 
-        self._compiler.submit(self._answer, request, load)
+        self._prepare(request, program, load)
+
+    def _prepare(self, request: int, program: int, work: Callable[[], tuple[Any, wire.Bytes]]) -> None:
+        self._programs.expect(program, self._compiler.submit(self._answer, request, work))
 
     def _unload(self, _: memoryview, request: int, program: int) -> None:
         token = self._programs.unload(program)
