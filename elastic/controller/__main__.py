@@ -143,7 +143,7 @@ async def _serve(arguments: argparse.Namespace) -> None:
                 server.pause_reading() if run.congested else server.resume_reading()
 
         run.on_congestion = hold_back
-        roster.on_change = lambda: _tell({"waiting": roster.waits_for()})
+        roster.on_change = lambda: _tell({"waiting": roster.waits_for()}) if roster.lacks_hosts else None
         await _until(run.start(arguments.hosts), ended, background)
         if ended.done():
             return

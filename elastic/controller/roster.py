@@ -74,8 +74,7 @@ class Roster:
         if len(self._ready) >= self._least:
             return ""
         if self._begun:
-            mine = {*self._hosts, *(id for id, run in self._claimed.items() if run == self._claims.run)}
-            starting = ", ".join(f"{id} starts" for id in sorted(mine - self._ready))
+            starting = ", ".join(f"{id} starts" for id in sorted(self._mine() - self._ready))
             return f"{len(self._ready)} of {self._least} ({starting or 'others have to be started'})"
         free = self._free()
         if len(free) >= self._least:
@@ -86,6 +85,14 @@ class Roster:
             if record not in free
         ]
         return f"{len(free)} of {self._least} ({', '.join(others) or 'others have to be started'})"
+
+    @property
+    def lacks_hosts(self) -> bool:
+        """Whether it has fewer than it needs to begin, those included that only have to start."""
+        return len(self._mine()) < self._least
+
+    def _mine(self) -> set[str]:
+        return {*self._hosts, *(id for id, run in self._claimed.items() if run == self._claims.run)}
 
     def _free(self) -> list[HostRecord]:
         """Hosts that this run may take."""
