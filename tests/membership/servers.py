@@ -24,7 +24,8 @@ from membership.address import PASSWORD
 
 ROOT = Path(__file__).resolve().parents[2]
 HEARTBEAT_MS, ELECTION_MS = 10, 100
-_PORTS = (20_000, 32_000)
+_WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+_PORTS = range(20_000 + 3_000 * (_WORKER % 4), 23_000 + 3_000 * (_WORKER % 4))
 _PR_SET_PDEATHSIG = 1
 _STARTS, _START_SECONDS = 5, 30
 _libc = ctypes.CDLL(None)
@@ -55,11 +56,12 @@ def free_ports(count: int) -> list[int]:
     """Ports that nobody listens on now.
 
     They lie below those that the kernel gives to outgoing connections: while a node is down, one of those could take
-    its port, or even reach itself.
+    its port, or even reach itself. Test processes that run beside each other keep to ports of their own, for the same
+    reason.
     """
     ports: list[int] = []
     while len(ports) < count:
-        port = random.randrange(*_PORTS)
+        port = random.choice(_PORTS)
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:

@@ -14,7 +14,7 @@ QUESTIONS = [Command.READ, Command.WAIT, Command.TEXT, Command.COST]
 
 
 def told(journal):
-    return [entry.header for entry in journal.unsettled()]
+    return [entry.header for entry in journal.entries if not entry.settled]
 
 
 def command(name, number=Command.EXECUTE, **more):
@@ -168,7 +168,7 @@ class JournalIsItsSlowTwin(RuleBasedStateMachine):
     @invariant()
     def another_world_is_told_what_is_left_but_answered_questions(self):
         expected = [kept.entry for kept in self.left if kept.open or not kept.question]
-        assert list(self.journal.unsettled()) == expected
+        assert [entry for entry in self.journal.entries if not entry.settled] == expected
 
     @invariant()
     def who_waits_is_found_before_each_position(self):

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from elastic.commands import Command
+from elastic.controller.hosts import Exit
 from elastic.status import Code, StatusError
 from tests.elastic.controller.stage import Answers, on_a_stage
 
@@ -207,7 +208,7 @@ def test_an_executor_whose_stream_ends_is_a_lost_host_and_its_agent_says_why():
         answers = Answers()
         world.ask((0,), Command.READ, [1], answers.to("read"))
         second.connection.drop()
-        stage.hosts["h1"].exit.set_result("was killed by SIGKILL")
+        stage.hosts["h1"].exit.set_result(Exit("was killed by SIGKILL", by_itself=False))
         _, error, *_ = await answers.next()
         assert error.code is Code.UNAVAILABLE
         assert "h1" in error.message

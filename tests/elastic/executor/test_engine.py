@@ -303,7 +303,7 @@ def test_an_error_goes_through_a_chain_of_programs_to_whoever_waits(channel):
 def test_a_read_may_leave_its_bytes_in_a_file(channel, tmp_path):
     channel.put(7, [1, 2, 3], 0)
     path = tmp_path / "read"
-    assert channel.ask(Command.READ, 7, 0, None, str(path)) == (None, b"")
+    assert channel.ask(Command.READ, 7, 0, None, str(path))[1] == b""
     assert np.frombuffer(path.read_bytes(), np.float32).tolist() == [1, 2, 3]
     assert path.stat().st_mode & 0o777 == 0o600
     assert channel.error(Command.READ, 7, 0, None, str(tmp_path / "nowhere" / "read")).code is not Code.OK
@@ -314,5 +314,5 @@ def test_a_read_replaces_the_file_that_a_killed_executor_has_left(channel, tmp_p
     channel.put(7, [1, 2, 3], 0)
     path = tmp_path / "read"
     path.write_bytes(b"half of wh")
-    assert channel.ask(Command.READ, 7, 0, None, str(path)) == (None, b"")
+    assert channel.ask(Command.READ, 7, 0, None, str(path))[1] == b""
     assert np.frombuffer(path.read_bytes(), np.float32).tolist() == [1, 2, 3]
