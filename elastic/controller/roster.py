@@ -13,6 +13,7 @@ from typing import Any
 
 from elastic.controller.hosts import Host
 from elastic.errors import PoolError
+from elastic.machine import machine_id
 from membership import Added, Changed, Etcd, MembershipError, Removed, View
 from membership.registry import Claims, HostRecord, Keys, host_of
 
@@ -49,6 +50,7 @@ class Roster:
         self._secret = secret
         self._least = least
         self._most = most
+        self._machine = machine_id()
         self._begun = False
         self._claims_known = False
         self._joined = joined
@@ -200,7 +202,7 @@ class Roster:
             log.warning("host %s cannot be used: %s", record.id, error)
             return
         host.on_drain = lambda reason: self._drains(record.id, reason)
-        host.record = record
+        host.record, host.far = record, record.machine != self._machine
         self._hosts[record.id] = host, record
         self._start(self._bring(host))
 
