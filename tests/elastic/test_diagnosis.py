@@ -3,12 +3,11 @@
 import psutil
 import pytest
 
-from tests.elastic.test_pools import FOREVER
-from tests.elastic.test_up import elastic  # noqa: F401  A fixture.
+from tests.elastic.up import FOREVER
 
 
 @pytest.fixture
-def pool(elastic):  # noqa: F811
+def pool(elastic):
     code, text = elastic("up", "--hosts", "2", "--devices-per-host", "1")
     assert code == 0, text
     return elastic
@@ -64,7 +63,7 @@ def test_an_etcd_that_is_gone_is_found(pool):
     supervisor.resume()
 
 
-def test_no_pool(elastic):  # noqa: F811
+def test_no_pool(elastic):
     code, text = elastic("diagnose")
     assert code == 1
     assert "no pool of this user lives on this machine" in text

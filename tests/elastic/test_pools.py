@@ -12,24 +12,8 @@ import pytest
 from elastic import cli
 from tests.elastic.hosts import Command
 from tests.elastic.status_contract import check_report
+from tests.elastic.up import FOREVER, SCRIPT
 from tests.membership.servers import ROOT, NotInstalled, RealEtcd
-
-SCRIPT = """
-import sys
-import jax, numpy as np
-from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
-print(len(jax.devices()), "devices", flush=True)
-sharding = NamedSharding(Mesh(np.array(jax.devices()), "d"), P("d"))
-x = jax.device_put(np.arange(24.0, dtype=np.float32), sharding)
-step = jax.jit(lambda a: a - a.sum() / 24 + 1)
-for i in range(int(sys.argv[1])):
-    x = step(x)
-    float(x[0])
-    if i == 3:
-        print("running", flush=True)
-print("done", flush=True)
-"""
-FOREVER = str(10**9)
 
 
 class Pool:

@@ -1,78 +1,14 @@
 """`elastic up` and `elastic down`: a pool that stays between runs."""
 
-import json
 import os
 import signal
-import subprocess
-import sys
-import tempfile
-from pathlib import Path
 
-import psutil
 import pytest
 
 from elastic import pool_target
-from elastic.run_directory import RunDirectory
 from tests.elastic.hosts import Command
 from tests.elastic.processes import wait_gone
-from tests.elastic.status_contract import check_report
-from tests.elastic.test_pools import FOREVER, SCRIPT
-
-
-class Up:
-    """The commands, on a place for pools of its own; `down` at the end."""
-
-    def __init__(self, base):
-        self.base = base
-        self.environment = {**os.environ, "ELASTIC_RUN_BASE": str(base)}
-        for name in ("ELASTIC_SECRET_FILE", "ELASTIC_SECRET"):
-            self.environment.pop(name, None)
-        self.script = base / "script.py"
-        self.script.write_text(SCRIPT)
-
-    def __call__(self, *arguments, timeout_s=90, **variables):
-        """(exit code, what it printed)."""
-        done = subprocess.run(
-            [sys.executable, "-m", "elastic.cli", *arguments],
-            env={**self.environment, **variables},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=timeout_s,
-        )
-        return done.returncode, done.stdout
-
-    def run(self, *arguments):
-        return Command("run", "--pool", "local", *arguments, environment=self.environment)
-
-    def report(self):
-        code, text = self("health", "--json")
-        report = json.loads(text)
-        check_report(report)
-        assert code == ["healthy", "degraded", "down"].index(report["status"])
-        return report
-
-    @property
-    def directory(self):
-        [found] = [path for path in self.base.glob("elastic-*") if (path / "kind").read_text() == "background"]
-        return RunDirectory(found)
-
-    def wait_until(self, condition):
-        """The first report that fulfils a condition; a busy machine may make a host suspect for a moment."""
-        while not condition(report := self.report()):
-            pass
-        return report
-
-    def supervisor(self):
-        return psutil.Process(int((self.directory.path / "owner").read_text().split()[0]))
-
-
-@pytest.fixture
-def elastic():
-    with tempfile.TemporaryDirectory(prefix="e", dir="/dev/shm") as path:
-        made = Up(Path(path))
-        yield made
-        made("down")
+from tests.elastic.up import FOREVER
 
 
 def test_a_pool_comes_up_once_and_goes_down_with_everything(elastic):
