@@ -94,11 +94,16 @@ class ControllerDied:
 
 
 @dataclass
-class _Restart:
-    """When the next agent of a host is started, and what the next one but that has to wait. In seconds."""
+class Restart:
+    """When a process is started again, and what the next one but that has to wait. In seconds."""
 
     at: float | None = None
     pause: float = 0.0
+
+    def again(self, now: float) -> None:
+        """It ended."""
+        self.pause = min(max(2 * self.pause, _RESTART_S), _LONGEST_RESTART_S)
+        self.at = now + self.pause
 
 
 PoolEvent = HostRecovered | HostLost | ControllerDied
@@ -160,7 +165,7 @@ class LocalPool:
         self._membership: ChildProcess | None = None
         self._ended: dict[ChildProcess, str] = {}
         self._told: deque[_Told] = deque()
-        self._restarts: dict[str, _Restart] = {}
+        self._restarts: dict[str, Restart] = {}
         self._endings: dict[str, str] = {}
         """How the last agent of a host ended, until that is told."""
         self._kill_at: float | None = None
@@ -369,10 +374,15 @@ class LocalPool:
 
     def start_membership(self) -> dict[str, Any]:
         """Starts the pool's own etcd; what it says when it is ready."""
+        server = self.spawn_membership()
+        return self._wait_ready({server})[server]
+
+    def spawn_membership(self) -> ChildProcess:
+        """Starts the pool's own etcd."""
         assert self._controller_lifeline is not None
         command = self.membership_command(self.directory)
         self._membership = self._spawn("the membership server", "membership", command, self._controller_lifeline)
-        return self._wait_ready({self._membership})[self._membership]
+        return self._membership
 
     def start_agents(self, *, wait: bool = False) -> None:
         """Starts the hosts' agents; with `wait`, returns when all have registered."""
@@ -451,11 +461,10 @@ class LocalPool:
         for host, agent in self._agents.items():
             if agent not in self._ended:
                 continue
-            restart = self._restarts.setdefault(host, _Restart())
+            restart = self._restarts.setdefault(host, Restart())
             if restart.at is None:
                 self._endings[host] = f"its agent (pid {agent.pid}) {self._ended[agent]}{agent.last_words()}"
-                restart.pause = min(max(2 * restart.pause, _RESTART_S), _LONGEST_RESTART_S)
-                restart.at = now + restart.pause
+                restart.again(now)
             elif restart.at <= now:
                 restart.at = None
                 agent.kill_session()

@@ -5,11 +5,13 @@ Not for: talking to the pool.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from elastic import pool_secret, run_directory
 from elastic.errors import UsageError
@@ -56,15 +58,23 @@ def resolve(text: str, base: Path | None = None, environment: Mapping[str, str] 
 
 def background(found: Found) -> Target:
     """The pool of a directory of `elastic up`. Raises `UsageError` if it is not up yet, or ends at this moment."""
-    directory = found.directory
-    try:
-        saved = json.loads(directory.pool_file.read_text())
+    directory, about, secret = found.directory, saved(found.directory), ""
+    with contextlib.suppress(OSError):
         secret = directory.secret.read_text(encoding="ascii").strip()
+    if about is None or not secret:
+        raise UsageError(f"the pool {directory.path.name} is starting, or ending; try again")
+    variables = {PASSWORD_FILE: str(directory.secret)} if about["user"] else {}
+    address = PoolAddress.parse(about["address"], {PASSWORD: secret} if about["user"] else {})
+    return Target(address, secret, variables, about["hosts"])
+
+
+def saved(directory: RunDirectory) -> dict[str, Any] | None:
+    """What `save` left there, or None: the pool is not up yet, or not any more."""
+    try:
+        found: dict[str, Any] = json.loads(directory.pool_file.read_text())
+        return found
     except (OSError, ValueError):
-        raise UsageError(f"the pool {directory.path.name} is starting, or ending; try again") from None
-    variables = {PASSWORD_FILE: str(directory.secret)} if saved["user"] else {}
-    address = PoolAddress.parse(saved["address"], {PASSWORD: secret} if saved["user"] else {})
-    return Target(address, secret, variables, saved["hosts"])
+        return None
 
 
 def save(directory: RunDirectory, address: str, hosts: int, devices_per_host: int) -> None:

@@ -80,7 +80,7 @@ class Agent:
         """The id of the run that uses this host."""
         self._host, self._port = wire.parse_address(settings.listen)
         self._standbys: dict[int, str] = {}
-        self._used: set[int] = set()
+        self._used: dict[int, str] = {}
         self._controller: wire.Link | None = None
         self._broken: str | None = None
         self._beats = Beats()
@@ -130,6 +130,8 @@ class Agent:
     def _serve(self, hello: dict[str, Any], link: wire.Link) -> None:
         if hello.get("role") == ROLE:
             self._receiver.serve(link)
+        elif hello.get("role") == "probe":
+            link.send(wire.frame(self._about()))
         elif hello.get("role") != "controller":
             link.close()
         elif self._controller is not None:
@@ -148,10 +150,16 @@ class Agent:
                 self._tell({"exited": 0, **broken})
             link.redirect(self._ordered, lambda _: self._controller_left())
 
+    def _about(self) -> dict[str, Any]:
+        """What it tells somebody who asks whether it lives."""
+        use = f"used by run {self._run}" if self._controller is not None else "no run uses it"
+        return {"pid": os.getpid(), "about": use, "executors": self._used, "standbys": self._standbys}
+
     def _ordered(self, order: dict[str, Any], _: wire.Bytes) -> None:
         if "use" in order:
-            if self._standbys.pop(order["use"], None) is not None:
-                self._used.add(order["use"])
+            address = self._standbys.pop(order["use"], None)
+            if address is not None:
+                self._used[order["use"]] = address
                 self._template.fork()
         elif "kill" in order:
             self._template.kill(order["kill"])
@@ -188,7 +196,7 @@ class Agent:
             self._broken = exit.reason
         elif self._standbys.pop(pid, None) is not None:
             self._template.fork()
-        self._used.discard(pid)
+        self._used.pop(pid, None)
         # Who is killed from outside has no last words; what stands in the log is another's.
         words = self._template.log_tail() if exit.by_itself or pid == 0 else ""
         self._tell({"exited": pid, "reason": exit.reason, "by_itself": exit.by_itself, "log": words})

@@ -54,7 +54,7 @@ def add(subparsers: argparse._SubParsersAction[Any]) -> None:
 
 
 def handle(options: argparse.Namespace) -> int:
-    from elastic import pool_secret, pool_size, pool_target, run_directory
+    from elastic import pool_secret, pool_size, pool_target, run_directory, stacks
     from elastic.agent.agent import HostSettings, Reporter, serve
     from elastic.client_environment import pool_variables
     from membership import MembershipError
@@ -86,6 +86,7 @@ def handle(options: argparse.Namespace) -> int:
         devices = f"{record.devices} device{'' if record.devices == 1 else 's'}"
         _say(f"host {name} is registered in {target.address}: {devices} at {record.address}")
 
+    stacks.offer()
     reporter = Reporter(
         ready,
         claimed=lambda run: _say(f"host {name} is claimed by run {run}"),

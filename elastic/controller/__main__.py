@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import membership.forking  # noqa: F401  Before anything that imports gRPC.
-from elastic import wire
+from elastic import stacks, wire
 from elastic.controller import status_service
 from elastic.controller.changes import Recovered
 from elastic.controller.hosts import Host
@@ -59,6 +59,7 @@ def main() -> int:
     )
     parser.add_argument("--listen", metavar="HOST:PORT", help="serve clients here too; they must show a token")
     arguments = parser.parse_args()
+    stacks.offer()
     run_dir: Path = arguments.run_dir
     try:
         asyncio.run(_serve(arguments))
@@ -143,7 +144,7 @@ async def _serve(arguments: argparse.Namespace) -> None:
                 server.pause_reading() if run.congested else server.resume_reading()
 
         run.on_congestion = hold_back
-        roster.on_change = lambda: _tell({"waiting": roster.waits_for()})
+        roster.on_change = lambda: _tell({"waiting": roster.waits_for()}) if roster.lacks_hosts else None
         await _until(run.start(arguments.hosts), ended, background)
         if ended.done():
             return

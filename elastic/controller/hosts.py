@@ -42,6 +42,8 @@ class Host:
         """Tells it from those that had its id before."""
         self.pid = 0
         """Of its agent."""
+        self.far = False
+        """Whether it is on another machine than the controller, and cannot open its files."""
         self.record: HostRecord | None = None
         """As it registered itself in the pool."""
         self.on_beat: Callable[[list[int]], None] = lambda _: None

@@ -16,7 +16,12 @@ from typing import Any
 
 from elastic import wire
 from elastic.commands import Command
+from elastic.host_memory import digest_of
+from elastic.shared_files import map_file
 from elastic.status import StatusError
+
+NAME_FILES = frozenset({Command.PUT, Command.READ})
+"""Commands that may name a file, as their last argument."""
 
 Answer = Callable[[StatusError | None, Any, wire.Bytes], None]
 """Called once with (error or None, result, payload)."""
@@ -66,6 +71,18 @@ class Entry:
         """The command as it was before it was encoded."""
         message: list[Any] = wire.unpack_header(self.header)
         return message
+
+    def without_file(self) -> tuple[bytes, wire.Bytes]:
+        """The header and payload for a host of another machine: what is a file for the others, it gets as bytes.
+
+        Of commands whose last argument is a path. Raises `OSError` if the file is not there.
+        """
+        *message, path = self.message()
+        if path is None:
+            return self.header, self.payload
+        data = map_file(self.file) if self.file is not None else self.payload
+        digest = [digest_of(data)] if self.file is not None else []
+        return wire.frame_header([*message, None, *digest], len(data)), data
 
     def discard(self) -> None:
         """Removes the file. Who has mapped it keeps the bytes."""

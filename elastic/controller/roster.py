@@ -13,6 +13,7 @@ from typing import Any
 
 from elastic.controller.hosts import Host
 from elastic.errors import PoolError
+from elastic.machine import machine_id
 from membership import Added, Changed, Etcd, MembershipError, Removed, View
 from membership.registry import Claims, HostRecord, Keys, host_of
 
@@ -49,6 +50,7 @@ class Roster:
         self._secret = secret
         self._least = least
         self._most = most
+        self._machine = machine_id()
         self._begun = False
         self._claims_known = False
         self._joined = joined
@@ -74,8 +76,7 @@ class Roster:
         if len(self._ready) >= self._least:
             return ""
         if self._begun:
-            mine = {*self._hosts, *(id for id, run in self._claimed.items() if run == self._claims.run)}
-            starting = ", ".join(f"{id} starts" for id in sorted(mine - self._ready))
+            starting = ", ".join(f"{id} starts" for id in sorted(self._mine() - self._ready))
             return f"{len(self._ready)} of {self._least} ({starting or 'others have to be started'})"
         free = self._free()
         if len(free) >= self._least:
@@ -86,6 +87,14 @@ class Roster:
             if record not in free
         ]
         return f"{len(free)} of {self._least} ({', '.join(others) or 'others have to be started'})"
+
+    @property
+    def lacks_hosts(self) -> bool:
+        """Whether it has fewer than it needs to begin, those included that only have to start."""
+        return len(self._mine()) < self._least
+
+    def _mine(self) -> set[str]:
+        return {*self._hosts, *(id for id, run in self._claimed.items() if run == self._claims.run)}
 
     def _free(self) -> list[HostRecord]:
         """Hosts that this run may take."""
@@ -193,7 +202,7 @@ class Roster:
             log.warning("host %s cannot be used: %s", record.id, error)
             return
         host.on_drain = lambda reason: self._drains(record.id, reason)
-        host.record = record
+        host.record, host.far = record, record.machine != self._machine
         self._hosts[record.id] = host, record
         self._start(self._bring(host))
 

@@ -24,7 +24,7 @@ from elastic.controller.callbacks import CallbackSwitch
 from elastic.controller.changes import Changes, Recovered, now_text
 from elastic.controller.host_book import HostBook
 from elastic.controller.hosts import Host
-from elastic.controller.journal import Answer, Entry, Journal
+from elastic.controller.journal import NAME_FILES, Answer, Entry, Journal
 from elastic.controller.placement import Candidate, Placement, place
 from elastic.controller.programs import ProgramTable
 from elastic.controller.replay import Suspicion, Verification, find_culprit, tell_all
@@ -331,7 +331,8 @@ class Run:
     def _tell_world(self, world: World, entry: Entry) -> None:
         if entry.answer is not None:
             world.expect(entry.devices, entry.request, lambda *outcome: self._answered(entry, *outcome))
-        world.post(entry.devices, entry.header, entry.payload)
+        far = entry.without_file if entry.command in NAME_FILES else None
+        world.post(entry.devices, entry.header, entry.payload, far)
 
     def _answered(self, entry: Entry, error: StatusError | None, result: Any, payload: wire.Bytes) -> None:
         if isinstance(error, WorldLost):

@@ -12,24 +12,8 @@ import pytest
 from elastic import cli
 from tests.elastic.hosts import Command
 from tests.elastic.status_contract import check_report
-from tests.membership.servers import NotInstalled, RealEtcd
-
-SCRIPT = """
-import sys
-import jax, numpy as np
-from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
-print(len(jax.devices()), "devices", flush=True)
-sharding = NamedSharding(Mesh(np.array(jax.devices()), "d"), P("d"))
-x = jax.device_put(np.arange(24.0, dtype=np.float32), sharding)
-step = jax.jit(lambda a: a - a.sum() / 24 + 1)
-for i in range(int(sys.argv[1])):
-    x = step(x)
-    float(x[0])
-    if i == 3:
-        print("running", flush=True)
-print("done", flush=True)
-"""
-FOREVER = str(10**9)
+from tests.elastic.up import FOREVER, SCRIPT
+from tests.membership.servers import ROOT, NotInstalled, RealEtcd
 
 
 class Pool:
@@ -187,3 +171,49 @@ def test_bad_command_lines(capsys, monkeypatch, tmp_path, line, variables, words
     error = capsys.readouterr().err
     assert words in error
     assert "abc" not in error
+
+
+ELSEWHERE = """
+# Imported by every Python that starts with this directory on its path: it is as if it were on another machine.
+import elastic.machine, elastic.shared_files
+
+def refuse(work):
+    def checked(path, *arguments):
+        if "/uploads/" in str(path):
+            raise FileNotFoundError(2, "this is another machine", path)
+        return work(path, *arguments)
+    return checked
+
+elastic.machine.machine_id = lambda: "another"
+elastic.shared_files.map_file = refuse(elastic.shared_files.map_file)
+elastic.shared_files.write_file = refuse(elastic.shared_files.write_file)
+"""
+
+LARGE = """
+import jax, numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+x = np.arange(1 << 20, dtype=np.float32)
+for device in jax.devices():
+    there = jax.device_put(x, device)
+    assert (np.asarray(there + 1) == x + 1).all()
+mesh = Mesh(np.array(jax.devices()), "d")
+spread = jax.device_put(x, NamedSharding(mesh, P("d")))
+assert (np.asarray(spread * 2) == x * 2).all()
+same = jax.device_put(x, NamedSharding(mesh, P()))
+assert (np.asarray(same - 1) == x - 1).all()
+print("equal", flush=True)
+"""
+
+
+def test_uploads_and_reads_of_hosts_on_another_machine_go_as_bytes(pool, tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(ELSEWHERE)
+    (tmp_path / "large.py").write_text(LARGE)
+    path = os.pathsep.join([str(tmp_path), str(ROOT)])
+    there = Command("host", "--pool", pool.url, "--id", "far", environment={**pool.environment, "PYTHONPATH": path})
+    with pool.host("near") as here, there:
+        here.wait_for("registered")
+        there.wait_for("registered")
+        arguments = ("run", "--pool", pool.url, "--hosts", "2", str(tmp_path / "large.py"))
+        with Command(*arguments, environment=pool.environment) as run:
+            assert run.finish() == 0, run.text
+            run.wait_for("equal")
