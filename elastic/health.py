@@ -6,18 +6,18 @@ Not for: what the report says (`elastic.health_report`) or how it looks (`elasti
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from elastic import pool_secret, pool_view, run_directory
+from elastic import pool_secret, pool_target, pool_view, run_directory
 from elastic.errors import UsageError
 from elastic.health_report import Report, nothing, of_pool, of_run
+from elastic.pool_target import Target
 from elastic.pool_view import PoolView
 from elastic.run_directory import Found, Kind
 from elastic.status_client import NoAnswer, StatusClient, process_state
-from membership import MembershipError, PoolAddress
+from membership import MembershipError
 from membership.registry import RunRecord
 
 _NONE = (
@@ -33,7 +33,7 @@ def look(pool: str | None = None, base: Path | None = None) -> Report:
     Raises `UsageError` for an address or a secret that cannot be one.
     """
     if pool is not None:
-        return look_at_pool(check(pool))
+        return look_at_pool(pool_target.resolve(pool, base))
     found = most_recent(run_directory.find(base))
     return nothing(_NONE) if found is None else _look_at(found)
 
@@ -49,17 +49,15 @@ def most_recent(directories: list[Found]) -> Found | None:
     return next(iter([*living, *joined, *pools]), None)
 
 
-def look_at_pool(
-    pool: PoolAddress, *, secret: str | None = None, wanted: int = 0, about: Report | None = None
-) -> Report:
+def look_at_pool(target: Target, about: Report | None = None) -> Report:
     """The report on a pool by its etcd and, where the secret is known, by the controllers of its runs."""
+    pool, secret = target.address, target.secret
     about = about or {"kind": "pool", "address": str(pool)}
-    secret = secret or pool_secret.find(pool)
     try:
         view = asyncio.run(pool_view.read(pool))
     except MembershipError as error:
         return nothing(f"the pool {pool} cannot be asked: {error}", about)
-    report = of_pool(view, _ask_all(view, secret), about, wanted)
+    report = of_pool(view, _ask_all(view, secret), about, target.hosts)
     if secret is None and view.runs:
         report["notes"] = [
             f"the controllers of its runs were not asked, which want the pool's secret: set {pool_secret.FILE}"
@@ -78,14 +76,14 @@ def _look_at(found: Found) -> Report:
         reason = f"its {launcher} (pid {found.owner}) is stopped; `kill -CONT {found.owner}` lets it go on"
         return nothing(f"the pool {directory.path.name} does not work: {reason}", about)
     try:
-        secret = directory.secret.read_text(encoding="ascii").strip()
         if found.kind is Kind.BACKGROUND:
-            saved = json.loads(directory.pool_file.read_text())
-            pool = PoolAddress.parse(saved["address"], {"ELASTIC_ETCD_PASSWORD": secret} if saved["user"] else {})
-            about["address"] = str(pool)
-            return look_at_pool(pool, secret=secret, wanted=saved["hosts"], about=about)
+            target = pool_target.background(found)
+            return look_at_pool(target, {**about, "address": str(target.address)})
+        secret = directory.secret.read_text(encoding="ascii").strip()
+    except UsageError as error:
+        return {**nothing(str(error), about), "status": "degraded"}
     except FileNotFoundError:
-        return {**nothing(f"the pool {directory.path.name} is starting, or ending", about), "status": "degraded"}
+        return {**nothing(f"the pool {directory.path.name} is ending", about), "status": "degraded"}
     age = time.time() - found.since
     return _look_at_run(directory.client_socket, secret, about, age)
 
@@ -121,11 +119,3 @@ def _ask_all(view: PoolView, secret: str | None) -> dict[str, Report | str]:
     with ThreadPoolExecutor(_ASKED_AT_ONCE) as workers:
         answers = dict(zip(view.runs, workers.map(ask, view.runs.values()), strict=True))
     return {run: answer for run, answer in answers.items() if answer is not None}
-
-
-def check(pool: str) -> PoolAddress:
-    """The address of a pool. Raises `UsageError`."""
-    try:
-        return PoolAddress.parse(pool)
-    except MembershipError as error:
-        raise UsageError(str(error)) from error

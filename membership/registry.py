@@ -15,7 +15,7 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Self
 
@@ -30,6 +30,9 @@ _log = logging.getLogger(__name__)
 
 _RETRY_S = 0.5
 """Between two tries of something that needs etcd while etcd cannot be reached."""
+
+_AT_ONCE = 60
+"""Hosts that are claimed in one transaction; etcd takes 128 operations and as many compares, unless told otherwise."""
 
 _AGAIN_S = 0.1
 """Between two looks whether a host's name is free."""
@@ -80,7 +83,7 @@ class RunRecord:
         id: its name in the pool.
         address: where the controller answers questions about the run.
         pid: of the controller.
-        virtual_devices: how many the client sees.
+        virtual_devices: how many the client sees; 0 while that is not known.
     """
 
     id: str
@@ -239,6 +242,11 @@ class Claims:
         self._hosts: set[str] = set()
         self._generation = 0
 
+    @property
+    def run(self) -> str:
+        """The run's id."""
+        return self._record.id
+
     async def start(self) -> Self:
         """Registers the run. Raises `AlreadyThere` if there is one of this name, else as `Etcd.txn` does."""
         self._lease = await self._etcd.grant(self._ttl)
@@ -266,6 +274,40 @@ class Claims:
             self._hosts.add(host.id)
             return True
         return False
+
+    async def claim_together(self, hosts: Sequence[HostRecord]) -> bool:
+        """Takes all of these hosts, or none. Raises as `Etcd.txn` does.
+
+        More than etcd takes in a transaction are claimed in several ones; if one of them fails, so do all.
+        """
+        for start in range(0, len(hosts), _AT_ONCE):
+            some = hosts[start : start + _AT_ONCE]
+            compares = [
+                compare
+                for host in some
+                for compare in (
+                    Compare.missing(self._keys.claim(host.id)),
+                    Compare.created(self._keys.host(host.id), host.incarnation),
+                )
+            ]
+            mine = [PutKey(self._keys.claim(host.id), self.run.encode(), self._lease.id) for host in some]
+            try:
+                succeeded = (await self._etcd.txn(compares, mine)).succeeded
+            except OutcomeUnknown:
+                found = await self._etcd.get(self._keys.claim(some[0].id))
+                succeeded = found is not None and found.lease == self._lease.id
+            if not succeeded:
+                for host in hosts[:start]:
+                    await self.release(host.id)
+                return False
+            self._hosts.update(host.id for host in some)
+        return True
+
+    async def describe(self, virtual_devices: int) -> None:
+        """Says how many virtual devices the run has, which may not be known before it has hosts. Raises as `Etcd.put`
+        does."""
+        self._record = replace(self._record, virtual_devices=virtual_devices)
+        await self._etcd.put(self._keys.run(self.run), _value(self._record), lease=self._lease.id)
 
     async def bury(self, host: HostRecord) -> None:
         """Takes a dead incarnation out of the pool, so that its name and its devices are free at once.

@@ -13,10 +13,14 @@ from typing import Any
 
 from elastic.controller.hosts import Host
 from elastic.errors import PoolError
+from elastic.machine import machine_id
 from membership import Added, Changed, Etcd, MembershipError, Removed, View
 from membership.registry import Claims, HostRecord, Keys, host_of
 
 log = logging.getLogger(__name__)
+
+_RETRY_S = 0.5
+"""Until hosts are claimed again after etcd could not be reached."""
 
 
 class Roster:
@@ -27,13 +31,16 @@ class Roster:
         etcd: Etcd,
         claims: Claims,
         secret: bytes,
+        least: int,
         most: int,
         *,
         joined: Callable[[Host], None],
         lost: Callable[[str, str], None],
         drains: Callable[[str, str], None],
     ) -> None:
-        """`most`: how many hosts the run takes.
+        """
+        The run takes hosts as soon as there are `least` free ones, all in one transaction, so that two runs which wait
+        for the same hosts cannot each hold what the other one lacks. Later it takes what comes, up to `most`.
 
         `joined(host)` is called for each host that is claimed and connected, `lost(id, reason)` when its agent is gone,
         `drains(id, reason)` when it says that it is about to leave.
@@ -41,7 +48,11 @@ class Roster:
         self._etcd = etcd
         self._claims = claims
         self._secret = secret
+        self._least = least
         self._most = most
+        self._machine = machine_id()
+        self._begun = False
+        self._claims_known = False
         self._joined = joined
         self._lost = lost
         self._drains = drains
@@ -60,19 +71,40 @@ class Roster:
         """Follows the pool; ends only by being cancelled."""
         await asyncio.gather(self._follow_hosts(), self._follow_claims(), self._take_hosts())
 
-    def waits_for(self, least: int) -> str:
-        """What is missing to have so many hosts, in words; empty if nothing is."""
-        have = len(self._ready)
-        if have >= least:
+    def waits_for(self) -> str:
+        """What is missing to begin, in words; empty if nothing is."""
+        if len(self._ready) >= self._least:
             return ""
-        starting = [f"{id} starts" for id in self._hosts if id not in self._ready]
+        if self._begun:
+            starting = ", ".join(f"{id} starts" for id in sorted(self._mine() - self._ready))
+            return f"{len(self._ready)} of {self._least} ({starting or 'others have to be started'})"
+        free = self._free()
+        if len(free) >= self._least:
+            return ""
         others = [
             f"{record.id} drains" if record.draining else f"{record.id} is claimed by run {self._claimed[record.id]}"
             for record in self._known.values()
-            if record.id not in self._hosts and (record.draining or record.id in self._claimed)
+            if record not in free
         ]
-        because = ", ".join([*starting, *others]) or f"{len(self._known)} registered"
-        return f"{have} of {least} ({because})"
+        return f"{len(free)} of {self._least} ({', '.join(others) or 'others have to be started'})"
+
+    @property
+    def lacks_hosts(self) -> bool:
+        """Whether it has fewer than it needs to begin, those included that only have to start."""
+        return len(self._mine()) < self._least
+
+    def _mine(self) -> set[str]:
+        return {*self._hosts, *(id for id, run in self._claimed.items() if run == self._claims.run)}
+
+    def _free(self) -> list[HostRecord]:
+        """Hosts that this run may take."""
+        return [
+            record
+            for record in self._known.values()
+            if record.id not in self._hosts
+            and not record.draining
+            and self._claimed.get(record.id, self._claims.run) == self._claims.run
+        ]
 
     async def give_back(self, id: str) -> None:
         """The run does not need a host any more."""
@@ -126,6 +158,7 @@ class Roster:
         async with self._etcd.watch_prefix(Keys(self._etcd.address.prefix).claims) as watch:
             async for event in watch:
                 view.apply(event)
+                self._claims_known = True
                 self._claimed = {
                     kv.key.rpartition("/")[2]: kv.value.decode(errors="replace") for kv in view.contents.values()
                 }
@@ -142,20 +175,34 @@ class Roster:
         while True:
             await self._changed.wait()
             self._changed.clear()
-            for record in list(self._known.values()):
-                if len(self._hosts) < self._most and record.id not in self._hosts and not record.draining:
-                    await self._take(record)
+            if self._claims_known and not self._begun:
+                await self._begin()
+            if self._begun:
+                for record in self._free():
+                    if len(self._hosts) < self._most:
+                        await self._take(record)
+
+    async def _begin(self) -> None:
+        """Takes the hosts that the run needs, if there are so many."""
+        free = self._free()[: self._least]
+        if len(free) < self._least:
+            return
+        try:
+            self._begun = await self._claims.claim_together(free)
+        except MembershipError as error:
+            log.warning("no hosts can be claimed: %s", error)
+            asyncio.get_running_loop().call_later(_RETRY_S, self._changed.set)
 
     async def _take(self, record: HostRecord) -> None:
         try:
             if not await self._claims.claim(record):
                 return
-            host = await Host.connect(record.id, record.address, self._secret, self.gone)
+            host = await Host.connect(record.id, record.address, self._secret, self.gone, self._claims.run)
         except (MembershipError, PoolError) as error:
             log.warning("host %s cannot be used: %s", record.id, error)
             return
         host.on_drain = lambda reason: self._drains(record.id, reason)
-        host.record = record
+        host.record, host.far = record, record.machine != self._machine
         self._hosts[record.id] = host, record
         self._start(self._bring(host))
 

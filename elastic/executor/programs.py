@@ -6,6 +6,7 @@ import contextlib
 import re
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
@@ -116,6 +117,7 @@ class Programs:
         self._lock = threading.Lock()
         self._bindings: dict[tuple[int, ...], Binding] = {}
         self._programs: dict[int, Program] = {}
+        self._coming: dict[int, Future[None]] = {}
 
     def binding(self, devices: Sequence[int]) -> Binding:
         """The one `Binding` of a device list."""
@@ -182,6 +184,10 @@ class Programs:
         )
         self._programs[number] = Program(executable, binding, callbacks, facts)
 
+    def expect(self, number: int, coming: Future[None]) -> None:
+        """A program is being compiled or loaded by another thread; whoever wants it waits until that has ended."""
+        self._coming[number] = coming
+
     def finish_callbacks(self) -> None:
         """Waits until no execution that was started calls back any more."""
         for program in list(self._programs.values()):
@@ -190,10 +196,15 @@ class Programs:
                     program.last_token.block_until_ready()
 
     def get(self, number: int) -> Program:
+        """Raises `KeyError` if there is none, or it could not be made."""
+        if number in self._coming:
+            self._coming.pop(number).result()
         return self._programs[number]
 
     def unload(self, number: int) -> Any:
         """Forgets a program; the token of its last execution if that may still call back, else None."""
+        if number in self._coming:
+            self._coming.pop(number).result()
         program = self._programs.pop(number, None)
         return program and program.last_token
 

@@ -189,3 +189,26 @@ def _start_of_python():
     began = time.monotonic()
     subprocess.run([sys.executable, "-c", "import elastic.health, elastic.cli"], check=True)
     return time.monotonic() - began
+
+
+def test_watch_on_a_terminal_shows_it_in_place(base, loop):
+    with running(base, loop, hosts=1, devices=1):
+        ours, theirs = os.openpty()
+        process = subprocess.Popen(
+            [sys.executable, "-m", "elastic.cli", "health", "--watch"],
+            env={**os.environ, "ELASTIC_RUN_BASE": str(base), "TERM": "xterm-256color"},
+            stdout=theirs,
+        )
+        os.close(theirs)
+        shown = b""
+        while shown.count(b"pool /dev/shm/") < 3:
+            shown += os.read(ours, 1 << 16)
+        process.send_signal(signal.SIGINT)
+        # Somebody has to read what it still shows.
+        with contextlib.suppress(OSError):
+            while os.read(ours, 1 << 16):
+                pass
+        assert process.wait(30) == 0
+        os.close(ours)
+        assert b"\x1b[32mhealthy" in shown
+        assert b"\x1b[1A" in shown  # The cursor goes up, and the next report stands where the last one stood.

@@ -23,7 +23,9 @@ from membership import PoolAddress
 from membership.address import PASSWORD
 
 ROOT = Path(__file__).resolve().parents[2]
-HEARTBEAT_MS, ELECTION_MS = 10, 100
+FAST_ELECTION_MS, STEADY_ELECTION_MS = 100, 500
+"""For tests that kill leaders, and for those that would rather have none changed because the machine is busy."""
+
 _WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
 _PORTS = range(20_000 + 3_000 * (_WORKER % 4), 23_000 + 3_000 * (_WORKER % 4))
 _PR_SET_PDEATHSIG = 1
@@ -113,7 +115,6 @@ class Node:
                 *("--listen-client-urls", client, "--advertise-client-urls", client),
                 *("--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer),
                 *("--initial-cluster", members, "--initial-cluster-token", str(self._directory)),
-                *("--heartbeat-interval", str(HEARTBEAT_MS), "--election-timeout", str(ELECTION_MS)),
                 *("--logger", "zap", "--log-level", "info", *self._options),
             ],
             stdin=subprocess.DEVNULL,
@@ -167,8 +168,18 @@ class Node:
 class RealEtcd(Server):
     """A cluster of real etcd nodes."""
 
-    def __init__(self, directory: Path, nodes: int, options: Sequence[str] = (), scheme: str = "http") -> None:
-        self._directory, self._count, self._options, self._scheme = directory, nodes, options, scheme
+    def __init__(
+        self,
+        directory: Path,
+        nodes: int,
+        options: Sequence[str] = (),
+        *,
+        scheme: str = "http",
+        election_ms: int = FAST_ELECTION_MS,
+    ) -> None:
+        self._directory, self._count, self._scheme = directory, nodes, scheme
+        timing = ("--heartbeat-interval", str(election_ms // 10), "--election-timeout", str(election_ms))
+        self._options = (*timing, *options)
         self.nodes: list[Node] = []
 
     def start(self) -> None:

@@ -29,7 +29,7 @@ async def stage():
         losses = []
         lost = asyncio.Event()
         connecting = asyncio.create_task(
-            Host.connect("h3", server.address, SECRET, lambda *loss: (losses.append(loss), lost.set()))
+            Host.connect("h3", server.address, SECRET, lambda *loss: (losses.append(loss), lost.set()), "r7")
         )
         agent = await server.connections.get()
         agent.write({"host": "h3", "devices": 2, "pid": 7, "holds": [b"digest"]})
@@ -52,7 +52,7 @@ def on_a_stage(play):
 
 def test_a_host_presents_itself_as_the_controller():
     async def play(stage, host, agent):
-        assert agent.hello == {"role": "controller"}
+        assert agent.hello == {"role": "controller", "run": "r7"}
         assert (host.id, host.devices, host.pid, host.holds) == ("h3", 2, 7, [b"digest"])
 
     on_a_stage(play)

@@ -6,8 +6,10 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, precondition, rule
 
+from elastic import wire
 from elastic.commands import Command
 from elastic.controller.journal import Entry, Journal
+from elastic.host_memory import digest_of
 
 STATES = [Command.PUT, Command.EXECUTE, Command.ALIAS, Command.COPY, Command.FREE, Command.UNLOAD]
 QUESTIONS = [Command.READ, Command.WAIT, Command.TEXT, Command.COST]
@@ -182,3 +184,29 @@ class JournalIsItsSlowTwin(RuleBasedStateMachine):
 
 
 TestJournalIsItsSlowTwin = JournalIsItsSlowTwin.TestCase
+
+
+def upload(path, data):
+    path.write_bytes(data)
+    arguments = [7, "uint8", [len(data)], None, [0], None, None, str(path)]
+    header = wire.frame_header((Command.PUT, *arguments), 0)
+    return Entry((0,), Command.PUT, header, file=str(path), file_bytes=len(data))
+
+
+def test_an_upload_goes_to_another_machine_as_bytes_with_their_digest(tmp_path):
+    header, payload = upload(tmp_path / "upload", b"abc").without_file()
+    *arguments, path, digest = wire.unpack_header(header)
+    assert arguments == [Command.PUT, 7, "uint8", [3], None, [0], None, None]
+    assert (path, digest, bytes(payload)) == (None, digest_of(b"abc"), b"abc")
+
+
+def test_a_read_names_no_file_on_another_machine():
+    header = wire.frame_header((Command.READ, 9, 7, 0, None, "/dev/shm/x"), 0)
+    far, payload = Entry((0,), Command.READ, header, request=9).without_file()
+    assert wire.unpack_header(far) == [Command.READ, 9, 7, 0, None, None]
+    assert payload == b""
+
+
+def test_what_names_no_file_is_the_same_everywhere():
+    header = wire.frame_header((Command.PUT, 7, "uint8", [3], None, [0], None, None, None), 3)
+    assert Entry((0,), Command.PUT, header, b"abc").without_file() == (header, b"abc")

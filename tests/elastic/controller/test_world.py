@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from elastic import wire
 from elastic.commands import Command
 from elastic.controller.hosts import Exit
 from elastic.status import Code, StatusError
@@ -269,5 +270,25 @@ def test_a_closed_world_kills_its_executors_and_calls_it_no_failure():
         world.ask((0,), Command.READ, [1], answers.to("read"))
         assert answers.all[0][1].code is Code.UNAVAILABLE
         assert stage.failures == []
+
+    on_a_stage(play)
+
+
+def test_hosts_of_other_machines_get_another_form_of_a_command():
+    async def play(stage, world, first, second):
+        stage.hosts["h1"].far = True
+        header = wire.frame_header((Command.FREE, [1]), 0)
+        asked = []
+
+        def far():
+            asked.append(True)
+            return wire.frame_header((Command.FREE, [2]), 3), b"abc"
+
+        world.post((0, 1, 2, 3), header, far=far)
+        assert await first.got.get() == (Command.FREE, [1], b"")
+        assert await second.got.get() == (Command.FREE, [2], b"abc")
+        world.post((0, 1), header, far=far)
+        assert await first.got.get() == (Command.FREE, [1], b"")
+        assert asked == [True]
 
     on_a_stage(play)
