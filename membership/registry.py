@@ -231,6 +231,7 @@ class Claims:
 
     def __init__(self, etcd: Etcd, record: RunRecord, ttl: int, taken: Callable[[str], None]) -> None:
         """`taken(host)` is called for a host that another run got while etcd had lost this run's lease."""
+        self.run = record.id
         self._etcd = etcd
         self._keys = Keys(etcd.address.prefix)
         self._record = record
@@ -251,7 +252,7 @@ class Claims:
         self._lease = await self._etcd.grant(self._ttl)
         try:
             if not await self._put_own(self._about()):
-                raise AlreadyThere(f"there is a run named {self._record.id} in this pool already")
+                raise AlreadyThere(f"there is a run named {self.run} in this pool already")
         except MembershipError:
             await _end(self._lease)
             raise
@@ -305,13 +306,13 @@ class Claims:
                 await _end(self._lease)
                 found = await self._advance(generation)
             if found is None or found.value != _number(generation) or found.lease != self._lease.id:
-                raise Fenced(f"the generation of run {self._record.id} is {_told(found)}, not {self._generation}")
+                raise Fenced(f"the generation of run {self.run} is {_told(found)}, not {self._generation}")
             self._generation = generation
 
     async def _advance(self, generation: int) -> KeyValue | None:
         """Raises the generation if it is as expected; what it is now."""
         await self._held()
-        key = self._keys.generation(self._record.id)
+        key = self._keys.generation(self.run)
         before = Compare.holds(key, _number(self._generation)) if self._generation else Compare.missing(key)
         get = GetKey(key)
         try:
@@ -329,14 +330,14 @@ class Claims:
             if not self._incomplete:
                 lease = self._lease
                 await lease.lost.wait()
-                _log.warning("run %s: %s; claiming its hosts again", self._record.id, lease.reason)
+                _log.warning("run %s: %s; claiming its hosts again", self.run, lease.reason)
             try:
                 async with self._lock:
                     await self._held()
             except Fenced:
                 raise
             except MembershipError as error:
-                _log.warning("run %s: %s", self._record.id, error)
+                _log.warning("run %s: %s", self.run, error)
                 await asyncio.sleep(_RETRY_S)
 
     async def close(self) -> None:
@@ -353,10 +354,10 @@ class Claims:
             self._incomplete = False
 
     async def _again(self) -> None:
-        key = self._keys.generation(self._record.id)
+        key = self._keys.generation(self.run)
         generation = [PutKey(key, _number(self._generation), self._lease.id)] if self._generation else []
         if not await self._put_own(self._about(), *generation):
-            raise Fenced(f"another controller has taken over run {self._record.id}")
+            raise Fenced(f"another controller has taken over run {self.run}")
         for host in sorted(self._hosts):
             # Not only if this incarnation is there: while etcd was away hosts lost their entries, too.
             if not await self._put_own(self._claim(host)):
@@ -364,7 +365,7 @@ class Claims:
                 self._taken(host)
 
     def _about(self) -> PutKey:
-        return PutKey(self._keys.run(self._record.id), _value(self._record), self._lease.id)
+        return PutKey(self._keys.run(self.run), _value(self._record), self._lease.id)
 
     def _claim(self, host: str) -> PutKey:
         return PutKey(self._keys.claim(host), self._name, self._lease.id)

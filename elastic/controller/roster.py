@@ -8,15 +8,28 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from elastic.controller.hosts import Host
 from elastic.errors import PoolError
-from membership import Added, Changed, Etcd, MembershipError, Removed, View
+from membership import Added, Changed, Etcd, EtcdUnavailable, MembershipError, OutcomeUnknown, Removed, View
+from membership.backoff import BackOff, Conduct
 from membership.registry import Claims, HostRecord, Keys, host_of
 
 log = logging.getLogger(__name__)
+
+_AGAIN_S = 0.5
+"""Until something that needs etcd is tried again."""
+
+_BACK_OFF = BackOff(first=_AGAIN_S, cap=30.0)
+"""How long a host that is free and cannot be used is left alone."""
+
+_CONNECT_S = 5.0
+"""How long an agent may take to answer who takes its host."""
 
 
 class Roster:
@@ -35,8 +48,8 @@ class Roster:
     ) -> None:
         """`most`: how many hosts the run takes.
 
-        `joined(host)` is called for each host that is claimed and connected, `lost(id, reason)` when its agent is gone,
-        `drains(id, reason)` when it says that it is about to leave.
+        `joined(host)` is called for each host that is claimed and has an executor that stands by; of these,
+        `lost(id, reason)` when the host is gone, and `drains(id, reason)` when it says that it is about to leave.
         """
         self._etcd = etcd
         self._claims = claims
@@ -51,6 +64,13 @@ class Roster:
         self._known: dict[str, HostRecord] = {}
         self._claimed: dict[str, str] = {}
         """Which run has each host that has been claimed, this one's own among them."""
+        self._claims_known = False
+        self._taking: set[str] = set()
+        """Those that are being claimed and connected."""
+        self._unusable: dict[str, str] = {}
+        """Why a host could not be had, of those that are to be tried again in a moment."""
+        self._conduct: dict[str, Conduct] = {}
+        """Of those that could not be used."""
         self.on_change: Callable[[], None] = lambda: None
         """Called when `waits_for` may say something else."""
         self._changed = asyncio.Event()
@@ -65,46 +85,77 @@ class Roster:
         have = len(self._ready)
         if have >= least:
             return ""
-        starting = [f"{id} starts" for id in self._hosts if id not in self._ready]
-        others = [
-            f"{record.id} drains" if record.draining else f"{record.id} is claimed by run {self._claimed[record.id]}"
-            for record in self._known.values()
-            if record.id not in self._hosts and (record.draining or record.id in self._claimed)
-        ]
+        starting = [f"{id} starts" for id in (*self._hosts, *self._taking) if id not in self._ready]
+        free = [record for id, record in self._known.items() if id not in self._hosts]
+        others = [why for record in free if (why := self._not_free(record))]
         because = ", ".join([*starting, *others]) or f"{len(self._known)} registered"
         return f"{have} of {least} ({because})"
 
-    async def give_back(self, id: str) -> None:
-        """The run does not need a host any more."""
-        if id in self._hosts:
-            self._hosts.pop(id)[0].close()
-        self._ready.discard(id)
-        try:
-            await self._claims.release(id)
-        except MembershipError as error:
-            log.warning("the claim on host %s stays until it expires: %s", id, error)
+    def _not_free(self, record: HostRecord) -> str:
+        """Why a host cannot be taken, in words; empty if it can."""
+        if record.draining:
+            return f"{record.id} drains"
+        if self._claimed.get(record.id, self._claims.run) != self._claims.run:
+            return f"{record.id} is claimed by run {self._claimed[record.id]}"
+        return self._unusable.get(record.id, "")
 
-    def gone(self, id: str, reason: str) -> None:
-        """The connection to a host's agent ended."""
+    def give_back(self, id: str) -> None:
+        """The run does not need a host any more."""
+        self._part(id)
+
+        def taken_again() -> bool:
+            return id in self._hosts or id in self._taking
+
+        self._start(self._surely(partial(self._claims.release, id), f"the claim on host {id} stays", taken_again))
+
+    def _gone(self, id: str, reason: str) -> None:
+        """The connection to an agent ended; that of the host that the run has, or an earlier one."""
+        if id in self._hosts and self._hosts[id][0].failure is not None:
+            self._dead(id, reason)
+
+    def _dead(self, id: str, reason: str) -> None:
+        record = self._part(id, reason)
+        if record is not None:
+            if self._known.get(id, record).incarnation == record.incarnation:
+                self._known.pop(id, None)
+            self._start(self._surely(partial(self._claims.bury, record), f"host {id} stays in the pool"))
+
+    def taken(self, id: str) -> None:
+        """Another run got a host of this one, which lives."""
+        self._part(id, "another run has it now")
+
+    def _part(self, id: str, lost: str = "") -> HostRecord | None:
+        """Has nothing to do with a host any more; its record. The run is told if it has lost the host."""
         if id not in self._hosts:
-            return
+            return None
         host, record = self._hosts.pop(id)
-        self._ready.discard(id)
         host.close()
-        self._lost(id, reason)
-        self._known.pop(id, None)
-        self._start(self._bury(record))
+        if id in self._ready:
+            self._ready.discard(id)
+            if lost:
+                self._lost(id, lost)
+        self._changed.set()
+        self.on_change()
+        return record
+
+    async def _surely(
+        self, work: Callable[[], Awaitable[None]], otherwise: str, moot: Callable[[], bool] = lambda: False
+    ) -> None:
+        """Does something as soon as etcd can be reached, unless that is moot by then."""
+        while not moot():
+            try:
+                return await work()
+            except (EtcdUnavailable, OutcomeUnknown) as error:
+                log.warning("%s until etcd can be reached: %s", otherwise, error)
+                await asyncio.sleep(_AGAIN_S)
+            except MembershipError as error:
+                log.warning("%s until its lease ends: %s", otherwise, error)
+                return
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-    async def _bury(self, record: HostRecord) -> None:
-        try:
-            await self._claims.bury(record)
-        except MembershipError as error:
-            log.warning("host %s stays in the pool until its lease expires: %s", record.id, error)
 
     async def _follow_hosts(self) -> None:
         view = View()
@@ -117,7 +168,7 @@ class Roster:
                             if record is not None:
                                 self._heard_of(record)
                         case Removed(kv):
-                            self._known.pop(kv.key.rpartition("/")[2], None)
+                            self._left(kv.key.rpartition("/")[2])
                 self.on_change()
 
     async def _follow_claims(self) -> None:
@@ -129,45 +180,122 @@ class Roster:
                 self._claimed = {
                     kv.key.rpartition("/")[2]: kv.value.decode(errors="replace") for kv in view.contents.values()
                 }
+                self._claims_known = True
                 self._changed.set()
                 self.on_change()
 
     def _heard_of(self, record: HostRecord) -> None:
+        if record.incarnation != self._known.get(record.id, record).incarnation:
+            self._unusable.pop(record.id, None)
         self._known[record.id] = record
-        if record.draining and record.id in self._hosts:
-            self._drains(record.id, record.draining)
+        if record.id in self._hosts:
+            host, before = self._hosts[record.id]
+            if (record.address, record.pid, record.machine) == (before.address, before.pid, before.machine):
+                # Under a new incarnation, if it has lost its lease.
+                host.record = replace(record, draining=before.draining)
+                self._hosts[record.id] = host, host.record
+            if record.draining:
+                self._drain(host, record.draining)
         self._changed.set()
+
+    def _left(self, id: str) -> None:
+        """An entry is gone. A host that the run has may still be there; one that still starts is given up."""
+        self._known.pop(id, None)
+        if id in self._hosts and id not in self._ready:
+            self._dead(id, "its registration ended")
+
+    def _drain(self, host: Host, reason: str) -> None:
+        """A host is about to leave, as it says itself, or as its entry does, or both."""
+        if not self._has(host) or self._hosts[host.id][1].draining:
+            return
+        record = self._hosts[host.id][1]
+        self._hosts[host.id] = host, replace(record, draining=reason)
+        if host.id in self._known:
+            self._known[host.id] = replace(self._known[host.id], draining=reason)
+        if host.id in self._ready:
+            self._drains(host.id, reason)
+        else:
+            self.give_back(host.id)
 
     async def _take_hosts(self) -> None:
         while True:
             await self._changed.wait()
             self._changed.clear()
-            for record in list(self._known.values()):
-                if len(self._hosts) < self._most and record.id not in self._hosts and not record.draining:
-                    await self._take(record)
+            if not self._claims_known:
+                continue
+            for record in self._known.values():
+                if record.id in self._hosts or record.id in self._taking or self._not_free(record):
+                    continue
+                if len(self._hosts) + len(self._taking) < self._most:
+                    self._taking.add(record.id)
+                    self._start(self._take(record))
 
     async def _take(self, record: HostRecord) -> None:
+        """Claims a host, connects to it, and hands it to the run as soon as the run need not wait for it."""
         try:
-            if not await self._claims.claim(record):
-                return
-            host = await Host.connect(record.id, record.address, self._secret, self.gone)
-        except (MembershipError, PoolError) as error:
-            log.warning("host %s cannot be used: %s", record.id, error)
+            host = await self._connect(record)
+        finally:
+            self._taking.discard(record.id)
+            self._changed.set()
+            self.on_change()
+        if host is None:
             return
-        host.on_drain = lambda reason: self._drains(record.id, reason)
         host.record = record
-        self._hosts[record.id] = host, record
-        self._start(self._bring(host))
-
-    async def _bring(self, host: Host) -> None:
-        """Hands a host to the run as soon as the run need not wait for it."""
+        self._hosts[host.id] = host, record
+        host.on_drain = lambda reason: self._drain(host, reason)
+        # It may have said something meanwhile.
+        if record.id in self._known:
+            self._heard_of(self._known[record.id])
+        if host.notice:
+            self._drain(host, host.notice)
         try:
             await host.stand_by()
         except PoolError as error:
-            log.warning("host %s cannot be used: %s", host.id, error)
-            await self.give_back(host.id)
+            if self._has(host):
+                self._cannot_use(host.id, str(error))
+                self.give_back(host.id)
             return
-        if host.id in self._hosts:
+        if self._has(host):
+            self._conduct.pop(host.id, None)
             self._ready.add(host.id)
             self._joined(host)
             self.on_change()
+
+    def _has(self, host: Host) -> bool:
+        return host.id in self._hosts and self._hosts[host.id][0] is host
+
+    async def _connect(self, record: HostRecord) -> Host | None:
+        """Claims and connects to a host; None if it cannot be had now."""
+        try:
+            if not await self._claims.claim(record):
+                self._not_now(record.id, f"{record.id} was claimed by another run", _AGAIN_S)
+                return None
+        except MembershipError as error:
+            log.warning("host %s cannot be claimed: %s", record.id, error)
+            self._not_now(record.id, f"{record.id} cannot be claimed", _AGAIN_S)
+            return None
+        try:
+            async with asyncio.timeout(_CONNECT_S):
+                return await Host.connect(record.id, record.address, self._secret, self._gone)
+        except PoolError as error:
+            self._cannot_use(record.id, str(error))
+        except TimeoutError:
+            self._cannot_use(record.id, f"its agent at {record.address} did not answer within {_CONNECT_S:g} s")
+        self.give_back(record.id)
+        return None
+
+    def _cannot_use(self, id: str, why: str) -> None:
+        """The longer the more often that happens."""
+        now = time.monotonic()
+        conduct = self._conduct[id] = self._conduct.get(id, Conduct()).failed(_BACK_OFF, now)
+        log.warning("host %s cannot be used: %s; %s", id, why, conduct.words(_BACK_OFF, now))
+        self._not_now(id, f"{id} cannot be used: {why}", conduct.until - now)
+
+    def _not_now(self, id: str, why: str, seconds: float) -> None:
+        """A host is left alone for a while, in which others may be had."""
+        self._unusable[id] = why
+        asyncio.get_running_loop().call_later(seconds, self._try_again, id)
+
+    def _try_again(self, id: str) -> None:
+        self._unusable.pop(id, None)
+        self._changed.set()

@@ -89,8 +89,8 @@ class Run:
         journal is full or hosts come and go.
 
         `fence(generation)` is awaited before a world is formed: from then on nobody listens to those before it.
-        `released(host)` is called when a host that drained holds nothing any more, `recovered` after each recovery,
-        `failed` once if the run cannot go on.
+        `released(host)` is called when a host that drained holds nothing any more, or is of no use, `recovered` after
+        each recovery, `failed` once if the run cannot go on.
         """
         self.callbacks = CallbackSwitch()
         self.programs = ProgramTable()
@@ -387,6 +387,7 @@ class Run:
                 attempts += not isinstance(error, (WorldLost, HostLostError)) or failure.by_itself
                 for id in [id for id, host in self._hosts.items() if host.failure is not None]:
                     self.host_lost(id, "it cannot have executors any more")
+                    self._released(id)
                 continue
             plan = self.placement.reason if self.placement else ""
             change = Recovered(
