@@ -417,9 +417,9 @@ class Run:
             await self._snapshots.restore(world)
             restored = time.monotonic()
             if self._suspicion.raised:
-                await find_culprit(self._journal, world)
-                self._suspicion.settle()
-                raise WorldLost(HostLostError("", "it was only to find which operation ends worlds"))
+                await self._find_culprit(world)
+                self._end(world)
+                return await self._next_world(began)
             if world.failure is not None:
                 raise world.failure
         except BaseException:
@@ -435,6 +435,16 @@ class Run:
             "restore": restored - loaded,
             "replay": time.monotonic() - restored,
         }
+
+    async def _find_culprit(self, world: World) -> None:
+        """Uses a world up to find the operation that ends worlds. Raises `WorldLost` if it has ended this one, too."""
+        try:
+            await find_culprit(self._journal, world)
+        except WorldLost as lost:
+            if lost.failure.by_itself:
+                self._suspicion.settle()
+            raise
+        self._suspicion.settle()
 
     async def _form(self) -> World:
         candidates = [
