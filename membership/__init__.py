@@ -11,9 +11,12 @@ from membership.calls import Timing
 from membership.cursor import Delete, Event, Put, Relisted
 from membership.errors import (
     AddressError,
+    AlreadyThere,
     AuthError,
+    CannotHappenError,
     Compacted,
     EtcdUnavailable,
+    Fenced,
     LeaseLost,
     MembershipError,
     OutcomeUnknown,
@@ -29,7 +32,9 @@ from membership.watches import Watch
 __all__ = [
     "Added",
     "AddressError",
+    "AlreadyThere",
     "AuthError",
+    "CannotHappenError",
     "Change",
     "Changed",
     "Compacted",
@@ -40,6 +45,7 @@ __all__ = [
     "Etcd",
     "EtcdUnavailable",
     "Event",
+    "Fenced",
     "GetKey",
     "KeyValue",
     "Lease",

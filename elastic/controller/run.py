@@ -90,8 +90,8 @@ class Run:
         come and go.
 
         `fence(generation)` is awaited before a world is formed: from then on nobody listens to those before it.
-        `released(host)` is called when a host that drained holds nothing any more, `recovered` after each recovery,
-        `failed` once if the run cannot go on.
+        `released(host)` is called when a host that drained holds nothing any more, or is of no use, `recovered` after
+        each recovery, `failed` once if the run cannot go on.
         """
         self.callbacks = CallbackSwitch()
         self.programs = ProgramTable()
@@ -400,6 +400,7 @@ class Run:
                 attempts += not isinstance(error, (WorldLost, HostLostError)) or failure.by_itself
                 for id in [id for id, host in self._hosts.items() if host.failure is not None]:
                     self.host_lost(id, "it cannot have executors any more")
+                    self._released(id)
                 continue
             plan = self.placement.reason if self.placement else ""
             change = Recovered(
@@ -433,9 +434,9 @@ class Run:
             await self._snapshots.restore(world)
             restored = time.monotonic()
             if self._suspicion.raised:
-                await find_culprit(self._journal, world)
-                self._suspicion.settle()
-                raise WorldLost(HostLostError("", "it was only to find which operation ends worlds"))
+                await self._find_culprit(world)
+                self._end(world)
+                return await self._next_world(began)
             if world.failure is not None:
                 raise world.failure
         except BaseException:
@@ -462,6 +463,16 @@ class Run:
         needed = [program for program in runs if program not in posted]
         self.programs.post(world, needed)
         posted.update(needed)
+
+    async def _find_culprit(self, world: World) -> None:
+        """Uses a world up to find the operation that ends worlds. Raises `WorldLost` if it has ended this one, too."""
+        try:
+            await find_culprit(self._journal, world)
+        except WorldLost as lost:
+            if lost.failure.by_itself:
+                self._suspicion.settle()
+            raise
+        self._suspicion.settle()
 
     async def _form(self) -> World:
         candidates = [
