@@ -12,8 +12,7 @@ from pathlib import Path
 import membership.forking  # noqa: F401  Before anything that imports gRPC.
 from elastic.agent.agent import HostSettings, read_secret, serve
 from elastic.run_directory import RunDirectory
-from membership import MembershipError, PoolAddress
-from membership.registry import HostRecord
+from membership import HostRecord, MembershipError, PoolAddress
 
 
 def main() -> int:

@@ -10,9 +10,7 @@ import asyncio
 import math
 from collections.abc import Callable, Iterable
 
-from membership.backoff import BackOff
-from membership.events import Action, Deregistered, Do, Event, Heartbeat, Registered
-from membership.hosts import Hosts, Settings
+from membership import Action, BackOff, Deregistered, Do, Heartbeat, Hosts, Registered, Settings
 
 GiveUp = Callable[[str], None]
 """Called with the reason."""
@@ -55,7 +53,7 @@ class Watch:
         if self._timer is not None:
             self._timer.cancel()
 
-    def _feed(self, event: Event) -> None:
+    def _feed(self, event: Registered | Heartbeat | Deregistered) -> None:
         self._act(self.hosts.feed(event, self._loop.time()))
         self._set_timer()
 
