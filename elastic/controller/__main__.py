@@ -30,8 +30,7 @@ from elastic.errors import HostLostError, PoolError, UsageError
 from elastic.front import GrpcServer
 from elastic.handshake import MAGIC
 from elastic.run_directory import RunDirectory
-from membership import Etcd, EtcdUnavailable, MembershipError, OutcomeUnknown, PoolAddress
-from membership.registry import Claims, RunRecord
+from membership import Claims, Etcd, EtcdUnavailable, MembershipError, OutcomeUnknown, PoolAddress, RunRecord
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from typing import Any
 from elastic import wire
 from elastic.errors import PoolError
 from elastic.handshake import HandshakeError
-from membership.registry import HostRecord
+from membership import HostRecord
 
 _incarnations = itertools.count(1)
 

@@ -17,9 +17,22 @@ from typing import Any
 from elastic.controller.hosts import Host
 from elastic.errors import PoolError
 from elastic.machine import machine_id
-from membership import Added, Changed, Etcd, EtcdUnavailable, MembershipError, OutcomeUnknown, Removed, View
-from membership.backoff import BackOff, Conduct
-from membership.registry import Claims, HostRecord, Keys, host_of
+from membership import (
+    Added,
+    BackOff,
+    Changed,
+    Claims,
+    Conduct,
+    Etcd,
+    EtcdUnavailable,
+    HostRecord,
+    Keys,
+    MembershipError,
+    OutcomeUnknown,
+    Removed,
+    View,
+    host_of,
+)
 
 log = logging.getLogger(__name__)
 

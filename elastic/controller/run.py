@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from checkpoint.cadence import Cadence
+from checkpoint import Cadence
 from elastic import wire
 from elastic.commands import Command
 from elastic.controller.callbacks import CallbackSwitch
