@@ -590,6 +590,9 @@ class Run:
                 with contextlib.suppress(WorldLost, SnapshotError):
                     seconds = await self._snapshot(world)
                     pause = max(_SHORTEST_S, seconds / self._budget) if self._budget else _UNHURRIED_S
+            elif self._snapshots.exposed:
+                with contextlib.suppress(SnapshotError):
+                    await self._snapshots.protect()
 
     def _wants_snapshot(self) -> bool:
         news = self._journal.end != self._snapshots.committed.position
@@ -602,6 +605,8 @@ class Run:
             await self._settle(world, snapshot.position)
         except SnapshotError as error:
             log.warning("no snapshot: %s", error)
+            if world.failure is None:
+                await self._snapshots.tidy()
             raise
         if snapshot.position >= self._journal.start:  # Else the client whose arrays these were has left.
             self._trim(snapshot.position)

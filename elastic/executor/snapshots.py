@@ -58,7 +58,7 @@ class Snapshots:
                 continue
             for device, shard in value.shards().items() if not value.deleted else ():
                 known = self._saved.get((array, device))
-                if known is not None:
+                if known is not None and has(self._memory, known[-1]):
                     saved[array, device] = known
                     records.append(known)
                 elif not _is_deleted(shard):
