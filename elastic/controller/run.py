@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from checkpoint.cadence import Cadence
+from checkpoint import Cadence
 from elastic import wire
 from elastic.commands import Command
 from elastic.controller.callbacks import CallbackSwitch
@@ -90,8 +90,8 @@ class Run:
         come and go.
 
         `fence(generation)` is awaited before a world is formed: from then on nobody listens to those before it.
-        `released(host)` is called when a host that drained holds nothing any more, `recovered` after each recovery,
-        `failed` once if the run cannot go on.
+        `released(host)` is called when a host that drained holds nothing any more, or is of no use, `recovered` after
+        each recovery, `failed` once if the run cannot go on.
         """
         self.callbacks = CallbackSwitch()
         self.programs = ProgramTable()
@@ -408,6 +408,7 @@ class Run:
                 attempts += not isinstance(error, (WorldLost, HostLostError)) or failure.by_itself
                 for id in [id for id, host in self._hosts.items() if host.failure is not None]:
                     self.host_lost(id, "it cannot have executors any more")
+                    self._released(id)
                 continue
             plan = self.placement.reason if self.placement else ""
             change = Recovered(
@@ -442,9 +443,9 @@ class Run:
             await self._snapshots.restore(world)
             restored = time.monotonic()
             if self._suspicion.raised:
-                await find_culprit(self._journal, world)
-                self._suspicion.settle()
-                raise WorldLost(HostLostError("", "it was only to find which operation ends worlds"))
+                await self._find_culprit(world)
+                self._end(world)
+                return await self._next_world(began)
             if world.failure is not None:
                 raise world.failure
             if self._forgotten != forgotten:
@@ -473,6 +474,16 @@ class Run:
         needed = [program for program in runs if program not in posted]
         self.programs.post(world, needed)
         posted.update(needed)
+
+    async def _find_culprit(self, world: World) -> None:
+        """Uses a world up to find the operation that ends worlds. Raises `WorldLost` if it has ended this one, too."""
+        try:
+            await find_culprit(self._journal, world)
+        except WorldLost as lost:
+            if lost.failure.by_itself:
+                self._suspicion.settle()
+            raise
+        self._suspicion.settle()
 
     async def _form(self) -> World:
         await self._fence(self.generation + 1)

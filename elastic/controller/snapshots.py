@@ -14,8 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from checkpoint.copies import Shard, second_homes
-from checkpoint.plan import Copy, Kind, Need, plan
+from checkpoint import Copy, Kind, Need, Shard, plan, second_homes
 from elastic.commands import Command
 from elastic.controller.hosts import CopyError, Host
 from elastic.controller.status_report import SnapshotFacts
