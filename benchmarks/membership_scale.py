@@ -46,12 +46,10 @@ class Witness:
 
     async def follow(self, events: Watch) -> None:
         async for event in events:
-            if isinstance(event, Put | Delete):
-                key = event.kv.key if isinstance(event, Put) else event.key
-                if (type(event), key) == self._awaited:
-                    self._times.append(time.perf_counter())
-                    if len(self._times) == self._watchers:
-                        self._all.set()
+            if isinstance(event, Put | Delete) and (type(event), event.key) == self._awaited:
+                self._times.append(time.perf_counter())
+                if len(self._times) == self._watchers:
+                    self._all.set()
 
     async def times(self) -> list[float]:
         """When each of the watchers was told, once all were."""

@@ -99,8 +99,7 @@ def kill_checkpoints(training: CheckpointTraining, gap_s: float, lot: random.Ran
 
 
 def longest_gap(training: Training, killed: float, among: int) -> tuple[int, Step]:
-    """Of the first steps that finished after the kill, the one that took longest: it is the one that was
-    interrupted."""
+    """Of the first steps that finished after the kill, the one that took longest: that was interrupted."""
     first = len(training.steps) - len(training.after(killed))
     index = max(
         range(first, min(first + among, len(training.steps))),

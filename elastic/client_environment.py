@@ -34,6 +34,9 @@ UPLOAD_THRESHOLD_BYTES = 65536
 # 3 leaves only fatal messages. jaxlib reads it once, when it is loaded.
 CPP_LOG_LEVEL = "TF_CPP_MIN_LOG_LEVEL"
 
+# A pool's own processes have its secret from the run directory.
+SECRET = "ELASTIC_SECRET"
+
 _CLIENT_ONLY = (
     CONTROLLER,
     TOKEN_FILE,
@@ -43,6 +46,7 @@ _CLIENT_ONLY = (
     INSECURE,
     UPLOAD_DIRECTORY,
     UPLOAD_THRESHOLD,
+    SECRET,
 )
 
 

@@ -28,7 +28,8 @@ class Command(IntEnum):
     PUT = 3
     """[_, array, dtype, shape, strides or None, devices, parts or None, memory kind or None, path or None] +
     bytes: one shard for each of the devices, from the payload or a file that this host can read. Shape is that of the
-    bytes; the shards are the parts of them, or all of them."""
+    bytes; the shards are the parts of them, or all of them. A host of another machine than the file's gets no path, but
+    the file's bytes, and their digest as one more argument."""
     EXECUTE = 4
     """[_, program, [array], [result array], [input not to donate], status array or 0]: run a program."""
     ALIAS = 5

@@ -24,7 +24,7 @@ from elastic import pool_size, run_directory
 from elastic.child_process import ChildProcess, Lifeline
 from elastic.client_environment import client_variables, pool_variables
 from elastic.errors import HostLostError, PoolError, UsageError
-from elastic.run_directory import RunDirectory
+from elastic.run_directory import Kind, RunDirectory
 
 # How long children may take to leave by themselves before they are killed. Together with the kill well under the
 # 2 seconds after which nothing of a run may be left.
@@ -94,11 +94,16 @@ class ControllerDied:
 
 
 @dataclass
-class _Restart:
-    """When the next agent of a host is started, and what the next one but that has to wait. In seconds."""
+class Restart:
+    """When a process is started again, and what the next one but that has to wait. In seconds."""
 
     at: float | None = None
     pause: float = 0.0
+
+    def again(self, now: float) -> None:
+        """It ended."""
+        self.pause = min(max(2 * self.pause, _RESTART_S), _LONGEST_RESTART_S)
+        self.at = now + self.pause
 
 
 PoolEvent = HostRecovered | HostLost | ControllerDied
@@ -160,12 +165,14 @@ class LocalPool:
         self._membership: ChildProcess | None = None
         self._ended: dict[ChildProcess, str] = {}
         self._told: deque[_Told] = deque()
-        self._restarts: dict[str, _Restart] = {}
+        self._restarts: dict[str, Restart] = {}
         self._endings: dict[str, str] = {}
         """How the last agent of a host ended, until that is told."""
         self._kill_at: float | None = None
         self._over = False
         self._watcher: _Watcher | None = None
+        self.on_waiting: Callable[[str], None] = lambda _: None
+        """Called while `start` waits for hosts, with what is missing in words."""
 
     # The command lines, for tests that put small programs in place of agents and controller.
 
@@ -175,18 +182,56 @@ class LocalPool:
     def agent_command(self, host: str, directory: RunDirectory) -> Sequence[str]:
         return (
             *(sys.executable, "-m", "elastic.agent", "--id", host, "--devices", str(self.devices_per_host)),
-            *("--pool", directory.membership_address, "--run-dir", str(directory.path)),
+            *("--pool", self.pool_address(directory), "--run-dir", str(directory.path)),
         )
 
     def controller_command(self, directory: RunDirectory) -> Sequence[str]:
         command = [sys.executable, "-m", "elastic.controller", "--run-dir", str(directory.path)]
-        command += ["--pool", directory.membership_address, "--run-id", directory.path.name]
+        command += ["--pool", self.pool_address(directory), "--run-id", directory.path.name]
         command += ["--hosts", str(self.hosts), "--spares", str(self.spares)]
         command += ["--virtual-devices", str(self.hosts * self.devices_per_host)]
         command += ["--snapshot-budget", str(self.snapshot_budget)]
         if self.listen is not None:
             command += ["--listen", self.listen]
         return command
+
+    # What pools of other kinds do in another way
+
+    def pool_address(self, directory: RunDirectory) -> str:
+        """Where the pool's etcd is."""
+        return directory.membership_address
+
+    def make_directory(self) -> RunDirectory:
+        """A new run directory."""
+        return run_directory.create(self._base, self.log_dir, kind=Kind.PRIVATE)
+
+    def check_settings(self) -> None:
+        """Raises `UsageError` if a setting cannot work."""
+        if self.spares < 0:
+            raise UsageError(f"{self.spares} spare hosts cannot be started; ask for at least 0")
+        pool_size.check_size(self.hosts, self.devices_per_host, pool_size.machine_memory())
+        if self.spares:
+            pool_size.check_size(self.hosts + self.spares, self.devices_per_host, pool_size.machine_memory())
+        self.check_run_settings()
+
+    def check_run_settings(self) -> None:
+        """As `check_settings`, for what concerns the run and not the hosts."""
+        if not 0 <= self.snapshot_budget < 1:
+            raise UsageError(
+                f"a snapshot budget is a share of the time, from 0 to below 1; it is {self.snapshot_budget}"
+            )
+        if self.listen is not None:
+            pool_size.check_listen(self.listen)
+
+    def child_variables(self) -> dict[str, str]:
+        """The environment of the pool's processes."""
+        return pool_variables(os.environ)
+
+    def start_processes(self) -> None:
+        """Starts everything, and waits until it is ready."""
+        self.start_membership()
+        self.start_agents()
+        self.start_controller()
 
     # Life
 
@@ -221,22 +266,17 @@ class LocalPool:
         """
         if self._launcher_pid:
             raise UsageError("this pool was started already; make a new LocalPool")
-        pool_size.check_size(self.hosts, self.devices_per_host, pool_size.machine_memory())
+        self.check_settings()
         pool_size.check_python()
-        if not 0 <= self.snapshot_budget < 1:
-            raise UsageError(
-                f"a snapshot budget is a share of the time, from 0 to below 1; it is {self.snapshot_budget}"
-            )
-        if self.listen is not None:
-            pool_size.check_listen(self.listen)
         run_directory.sweep(self._base)
-        self._directory = run_directory.create(self._base, self.log_dir)
+        self._directory = self.make_directory()
         self._launcher_pid = os.getpid()
         try:
             if interrupt_fd is not None:
                 self._selector.register(interrupt_fd, selectors.EVENT_READ, None)
             try:
-                self._start_processes()
+                self._agents_lifeline, self._controller_lifeline = Lifeline(), Lifeline()
+                self.start_processes()
             finally:
                 if interrupt_fd is not None:
                     self._selector.unregister(interrupt_fd)
@@ -332,15 +372,29 @@ class LocalPool:
         others = [self._controller, self._membership]
         return [*self._agents.values(), *(child for child in others if child is not None)]
 
-    def _start_processes(self) -> None:
-        directory = self.directory
-        self._agents_lifeline, self._controller_lifeline = Lifeline(), Lifeline()
-        command = self.membership_command(directory)
+    def start_membership(self) -> dict[str, Any]:
+        """Starts the pool's own etcd; what it says when it is ready."""
+        server = self.spawn_membership()
+        return self._wait_ready({server})[server]
+
+    def spawn_membership(self) -> ChildProcess:
+        """Starts the pool's own etcd."""
+        assert self._controller_lifeline is not None
+        command = self.membership_command(self.directory)
         self._membership = self._spawn("the membership server", "membership", command, self._controller_lifeline)
-        self._wait_ready({self._membership})
+        return self._membership
+
+    def start_agents(self, *, wait: bool = False) -> None:
+        """Starts the hosts' agents; with `wait`, returns when all have registered."""
         for host in (f"h{index}" for index in range(self.hosts + self.spares)):
             self._agents[host] = self._spawn_agent(host)
-        command = self.controller_command(directory)
+        if wait:
+            self._wait_ready(set(self._agents.values()))
+
+    def start_controller(self) -> None:
+        """Starts the controller, and waits until its world is formed."""
+        assert self._controller_lifeline is not None
+        command = self.controller_command(self.directory)
         self._controller = self._spawn("the controller", "controller", command, self._controller_lifeline)
         self._address = str(self._wait_ready({self._controller})[self._controller]["address"])
 
@@ -351,7 +405,7 @@ class LocalPool:
 
     def _spawn(self, name: str, log: str, command: Sequence[str], lifeline: Lifeline) -> ChildProcess:
         log_path = self.directory.logs / f"{log}.log"
-        environment = pool_variables(os.environ)
+        environment = self.child_variables()
         child = ChildProcess(name, command, lifeline=lifeline, log=log_path, environment=environment)
         self._selector.register(child.exit_fd, selectors.EVENT_READ, child)
         self._selector.register(child.output_fd, selectors.EVENT_READ, child)
@@ -369,6 +423,8 @@ class LocalPool:
                     raise PoolError(f"{child.name} could not start: {message.get('reason')}{child.log_tail()}")
                 if message.get("ready") is True and child in waiting:
                     ready[child] = message
+                if "waiting" in message:
+                    self.on_waiting(str(message["waiting"]))
                 if "failed" in message:
                     raise PoolError(f"{child.name} could not start: {message['failed']}{child.log_tail()}")
                 lost = message.get("lost")
@@ -405,11 +461,10 @@ class LocalPool:
         for host, agent in self._agents.items():
             if agent not in self._ended:
                 continue
-            restart = self._restarts.setdefault(host, _Restart())
+            restart = self._restarts.setdefault(host, Restart())
             if restart.at is None:
                 self._endings[host] = f"its agent (pid {agent.pid}) {self._ended[agent]}{agent.last_words()}"
-                restart.pause = min(max(2 * restart.pause, _RESTART_S), _LONGEST_RESTART_S)
-                restart.at = now + restart.pause
+                restart.again(now)
             elif restart.at <= now:
                 restart.at = None
                 agent.kill_session()

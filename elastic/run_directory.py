@@ -2,9 +2,11 @@
 
     elastic-<8 hex>/        mode 0700, in /dev/shm
       owner                 who may remove it: the launcher's pid, start time and pid namespace
+      kind                  what it is of, see `Kind`
       client.sock           the controller listens here for the JAX client
       etcd.sock             the membership server listens here for agents and controller
       secret                random token that agents, controller and client share (mode 0600)
+      pool.json             of a background pool: its address and size
       memory/               snapshots, a directory for each host
       uploads/              large host buffers on their way from the client to the controller
       logs/                 stderr of controller, agents and executors; a link when the user asked to keep them
@@ -15,18 +17,22 @@ start. Not for: deciding what goes into a run, or starting anything. Linux only.
 
 from __future__ import annotations
 
+import enum
 import os
 import re
 import secrets
 import shutil
 import stat
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from elastic.errors import PoolError, UsageError
 
 DEFAULT_BASE = Path("/dev/shm")
+BASE = "ELASTIC_RUN_BASE"
+"""The environment variable that names another directory than /dev/shm for run directories."""
 PREFIX = "elastic-"
 MIN_FREE_BYTES = 64 << 20
 _NAME = re.compile(PREFIX + "[0-9a-f]{8}")
@@ -35,6 +41,36 @@ _OWNERLESS_GRACE_S = 60.0
 # Linux: sockaddr_un.sun_path holds 108 bytes, one of them a terminating zero.
 _MAX_SOCKET_PATH = 107
 _PF_EXITING = 0x4  # include/linux/sched.h
+
+
+class Kind(enum.StrEnum):
+    """What a directory is of."""
+
+    PRIVATE = "private"
+    """A run with a pool of its own, as of `elastic run` or `elastic.init`."""
+    BACKGROUND = "background"
+    """A pool that stays between runs, of `elastic up`."""
+    JOINED = "joined"
+    """A run on a pool that is not in this directory, of `elastic run --pool`."""
+    HOST = "host"
+    """One host of a pool, of `elastic host`."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A directory of this user that is there, and how it is with its owner, the launcher.
+
+    Attributes:
+        owner: the launcher's pid; 0 if that is not known.
+        dead: whether the launcher is.
+        since: when the directory was made, in seconds since the epoch.
+    """
+
+    directory: RunDirectory
+    kind: Kind
+    owner: int
+    dead: bool
+    since: float
 
 
 @dataclass(frozen=True)
@@ -61,6 +97,11 @@ class RunDirectory:
         return self.path / "secret"
 
     @property
+    def pool_file(self) -> Path:
+        """What a background pool says of itself, as JSON."""
+        return self.path / "pool.json"
+
+    @property
     def uploads(self) -> Path:
         return self.path / "uploads"
 
@@ -83,18 +124,22 @@ class RunDirectory:
             self.remove()
 
 
-def create(base: Path | None = None, log_dir: Path | None = None) -> RunDirectory:
+def create(
+    base: Path | None = None, log_dir: Path | None = None, *, kind: Kind = Kind.PRIVATE, secret: str | None = None
+) -> RunDirectory:
     """Makes the directory of a new run that this process owns.
 
     Args:
         base: where to make it; /dev/shm by default, since uploads go through it at memory speed.
         log_dir: a directory that keeps the logs after the run; without it they go with the run.
+        kind: what it is of.
+        secret: of the pool that it is for, as text; without it a new one is made.
 
     Raises:
         PoolError: ``base`` is missing, read-only or too small.
         UsageError: ``log_dir`` cannot be made, or the path is too long for a socket.
     """
-    base = DEFAULT_BASE if base is None else base
+    base = _base() if base is None else base
     _check_space(base)
     path = base / f"{PREFIX}{secrets.token_hex(4)}"
     directory = RunDirectory(path)
@@ -108,9 +153,10 @@ def create(base: Path | None = None, log_dir: Path | None = None) -> RunDirector
     try:
         path.mkdir(mode=0o700)
         (path / "owner").write_text(_identity(os.getpid()))
+        (path / "kind").write_text(kind)
         descriptor = os.open(directory.secret, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w") as file:
-            file.write(secrets.token_hex(32))
+            file.write(secret or secrets.token_hex(32))
         directory.uploads.mkdir(mode=0o700)
         if log_dir is None:
             directory.logs.mkdir(mode=0o700)
@@ -124,20 +170,43 @@ def create(base: Path | None = None, log_dir: Path | None = None) -> RunDirector
 
 def sweep(base: Path | None = None) -> list[Path]:
     """Removes directories of this user whose launcher is dead; returns which."""
-    base = DEFAULT_BASE if base is None else base
     removed = []
-    for path in base.glob(f"{PREFIX}*"):
-        try:
-            status = path.lstat()
-            if not (_NAME.fullmatch(path.name) and stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid()):
-                continue
-        except OSError:
-            continue
+    for path, status in _mine(base):
         owner = _read_owner(path)
         if _is_dead(owner) if owner else time.time() - status.st_mtime > _OWNERLESS_GRACE_S:
             RunDirectory(path).remove()
             removed.append(path)
     return removed
+
+
+def find(base: Path | None = None) -> list[Found]:
+    """The directories of this user, the newest first; those of other containers are left out."""
+    found = []
+    for path, _ in _mine(base):
+        try:
+            since = (path / "owner").stat().st_mtime
+            kind = Kind((path / "kind").read_text())
+        except (OSError, ValueError):
+            continue  # It is being made or removed at this moment.
+        owner = _read_owner(path)
+        pid, _, namespace = owner.strip().split(" ", 2) if owner.count(" ") >= 2 else ("0", "", "")
+        if namespace in ("", os.readlink("/proc/self/ns/pid")):
+            found.append(Found(RunDirectory(path), kind, int(pid), _is_dead(owner), since))
+    return sorted(found, key=lambda one: one.since, reverse=True)
+
+
+def _base() -> Path:
+    return Path(os.environ.get(BASE) or DEFAULT_BASE)
+
+
+def _mine(base: Path | None) -> Iterator[tuple[Path, os.stat_result]]:
+    for path in (_base() if base is None else base).glob(f"{PREFIX}*"):
+        try:
+            status = path.lstat()
+        except OSError:
+            continue
+        if _NAME.fullmatch(path.name) and stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid():
+            yield path, status
 
 
 def _check_space(base: Path) -> None:

@@ -53,6 +53,17 @@ def unpack_header(header: Bytes) -> Any:
     return unpack(memoryview(header)[_HEADER.size :])
 
 
+def unframe(data: Bytes) -> tuple[Any, memoryview]:
+    """The message and payload of the one frame that these bytes are. Raises `FrameError`."""
+    if len(data) < _HEADER.size:
+        raise FrameError(f"{len(data)} bytes are no frame")
+    message_bytes, payload_bytes = _HEADER.unpack_from(data)
+    body = memoryview(data)[_HEADER.size :]
+    if len(body) != message_bytes + payload_bytes:
+        raise FrameError(f"a frame of {message_bytes} + {payload_bytes} bytes does not fit into {len(body)}")
+    return unpack(body[:message_bytes]), body[message_bytes:]
+
+
 def unpack(body: Bytes) -> Any:
     """A message from its bytes. Raises `FrameError` if they are not one."""
     try:

@@ -10,7 +10,7 @@ Import from here; the modules are the package's own matter, but for `membership.
 import membership.forking  # noqa: F401  Before anything that imports gRPC.
 
 # isort: split
-from membership.address import PoolAddress, Tls
+from membership.address import PASSWORD, PASSWORD_FILE, PoolAddress, Tls
 from membership.backoff import BackOff, Conduct
 from membership.calls import Timing
 from membership.cursor import Delete, Event, Put, Relisted
@@ -39,6 +39,8 @@ from membership.view import Added, Change, Changed, Removed, View
 from membership.watches import Watch
 
 __all__ = [
+    "PASSWORD",
+    "PASSWORD_FILE",
     "Action",
     "Added",
     "AddressError",

@@ -21,6 +21,10 @@ class Put:
     previous: KeyValue | None = None
 
     @property
+    def key(self) -> str:
+        return self.kv.key
+
+    @property
     def revision(self) -> int:
         """When this happened."""
         return self.kv.mod_revision

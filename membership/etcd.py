@@ -1,7 +1,7 @@
 """A client of etcd 3.4 or newer, and of the embedded server: keys, transactions, leases, watches.
 
-Built for asyncio and used from one event loop. It goes on through lost connections, restarts and changes of etcd's
-leader; what it cannot know it says (`OutcomeUnknown`). Not for: what the keys mean, locks, elections.
+Built for asyncio: made and used inside one event loop. It goes on through lost connections, restarts and changes of
+etcd's leader; what it cannot know it says (`OutcomeUnknown`). Not for: what the keys mean, locks, elections.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ import contextlib
 import json
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Self
 
@@ -25,12 +25,15 @@ from membership.errors import AlreadyThere, Fenced, MembershipError, OutcomeUnkn
 from membership.etcd import Etcd
 from membership.kv import KeyValue
 from membership.leases import Lease
-from membership.transactions import Compare, DeleteKey, GetKey, Operation, PutKey
+from membership.transactions import Compare, DeleteKey, GetKey, PutKey
 
 _log = logging.getLogger(__name__)
 
 _RETRY_S = 0.5
 """Between two tries of something that needs etcd while etcd cannot be reached."""
+
+_AT_ONCE = 60
+"""Hosts that are claimed in one transaction; etcd takes 128 operations and as many compares, unless told otherwise."""
 
 _AGAIN_S = 0.1
 """Between two looks whether a host's name is free."""
@@ -74,7 +77,7 @@ class RunRecord:
         address: where the controller answers questions about the run; with `pid` it tells this controller from another
             of the same run.
         pid: of the controller.
-        virtual_devices: how many the client sees.
+        virtual_devices: how many the client sees; 0 while that is not known.
     """
 
     id: str
@@ -231,7 +234,6 @@ class Claims:
 
     def __init__(self, etcd: Etcd, record: RunRecord, ttl: int, taken: Callable[[str], None]) -> None:
         """`taken(host)` is called for a host that another run got while etcd had lost this run's lease."""
-        self.run = record.id
         self._etcd = etcd
         self._keys = Keys(etcd.address.prefix)
         self._record = record
@@ -247,11 +249,16 @@ class Claims:
         self._lock = asyncio.Lock()
         """Held by whoever changes anything, so that what is late undoes nothing of what came after."""
 
+    @property
+    def run(self) -> str:
+        """The run's id."""
+        return self._record.id
+
     async def start(self) -> Self:
         """Registers the run. Raises `AlreadyThere` if there is one of this name, else as `Etcd.txn` does."""
         self._lease = await self._etcd.grant(self._ttl)
         try:
-            if not await self._put_own(self._about()):
+            if not await self._register():
                 raise AlreadyThere(f"there is a run named {self.run} in this pool already")
         except MembershipError:
             await _end(self._lease)
@@ -268,6 +275,43 @@ class Claims:
             if claimed:
                 self._hosts[host.id] = host.incarnation
             return claimed
+
+    async def claim_together(self, hosts: Sequence[HostRecord]) -> bool:
+        """Takes all of these hosts, or none. Raises as `Etcd.txn` does.
+
+        More than etcd takes in a transaction are claimed in several ones; if one of them fails, so do all.
+        """
+        async with self._lock:
+            await self._held()
+            claims = {kv.key: kv for kv in (await self._etcd.list(self._keys.claims)).kvs}
+            for start in range(0, len(hosts), _AT_ONCE):
+                if not await self._claim_some(hosts[start : start + _AT_ONCE], claims):
+                    for host in hosts[:start]:
+                        await self._release(host.id)
+                    return False
+            return True
+
+    async def _claim_some(self, hosts: Sequence[HostRecord], claims: Mapping[str, KeyValue]) -> bool:
+        """Takes all of these hosts, or none, in one transaction, if the claims there are still stand as they do."""
+        puts = [self._claim(host.id) for host in hosts]
+        found = {put.key: claims[put.key] for put in puts if put.key in claims}
+        if any(kv.value != self._name for kv in found.values()):
+            return False
+        there = [Compare.created(self._keys.host(host.id), host.incarnation) for host in hosts]
+        done = await self._etcd.txn([*there, *(_as_found(put.key, found.get(put.key)) for put in puts)], puts)
+        if done.succeeded:
+            self._hosts.update((host.id, host.incarnation) for host in hosts)
+        return done.succeeded
+
+    async def describe(self, virtual_devices: int) -> None:
+        """Says how many virtual devices the run has, which may not be known before it has hosts.
+
+        Raises as `Etcd.txn` does.
+        """
+        async with self._lock:
+            self._record = replace(self._record, virtual_devices=virtual_devices)
+            await self._held()
+            await self._register()
 
     async def bury(self, host: HostRecord) -> None:
         """Takes a dead incarnation out of the pool, so that its name and its devices are free at once.
@@ -290,9 +334,12 @@ class Claims:
     async def release(self, host: str) -> None:
         """Gives a host back. Raises as `Etcd.txn` does."""
         async with self._lock:
-            self._hosts.pop(host, None)
-            key = self._keys.claim(host)
-            await self._etcd.txn([Compare.holds(key, self._name)], [DeleteKey(key)])
+            await self._release(host)
+
+    async def _release(self, host: str) -> None:
+        self._hosts.pop(host, None)
+        key = self._keys.claim(host)
+        await self._etcd.txn([Compare.holds(key, self._name)], [DeleteKey(key)])
 
     async def advance(self, generation: int) -> None:
         """Raises the run's generation to this one.
@@ -356,7 +403,7 @@ class Claims:
     async def _again(self) -> None:
         key = self._keys.generation(self.run)
         generation = [PutKey(key, _number(self._generation), self._lease.id)] if self._generation else []
-        if not await self._put_own(self._about(), *generation):
+        if not await self._register(*generation):
             raise Fenced(f"another controller has taken over run {self.run}")
         for host in sorted(self._hosts):
             # Not only if this incarnation is there: while etcd was away hosts lost their entries, too.
@@ -364,24 +411,41 @@ class Claims:
                 del self._hosts[host]
                 self._taken(host)
 
-    def _about(self) -> PutKey:
-        return PutKey(self._keys.run(self.run), _value(self._record), self._lease.id)
+    async def _register(self, *more: PutKey) -> bool:
+        """Writes the run's entry, and more, unless it is that of another controller."""
+        key = self._keys.run(self.run)
+        about = PutKey(key, _value(self._record), self._lease.id)
+        while True:
+            found = await self._etcd.get(key)
+            if found is not None and not self._is_mine(found):
+                return False
+            if (await self._etcd.txn([_as_found(key, found)], [about, *more])).succeeded:
+                return True
+
+    def _is_mine(self, about: KeyValue) -> bool:
+        run, mine = run_of(about), self._record
+        return run is not None and (run.address, run.pid) == (mine.address, mine.pid)
 
     def _claim(self, host: str) -> PutKey:
         return PutKey(self._keys.claim(host), self._name, self._lease.id)
 
-    async def _put_own(self, put: PutKey, *more: Operation, given: Sequence[Compare] = ()) -> bool:
-        """Puts a key, and more, if nobody has it or it holds this value already, as from a try before."""
+    async def _put_own(self, put: PutKey, given: Sequence[Compare] = ()) -> bool:
+        """Puts a key, if nobody has it or it holds this value already, as from a try before."""
         unknown: OutcomeUnknown | None = None
         try:
-            if (await self._etcd.txn([*given, Compare.missing(put.key)], [put, *more])).succeeded:
+            if (await self._etcd.txn([*given, Compare.missing(put.key)], [put])).succeeded:
                 return True
         except OutcomeUnknown as error:
             unknown = error
-        done = await self._etcd.txn([*given, Compare.holds(put.key, put.value)], [put, *more])
+        done = await self._etcd.txn([*given, Compare.holds(put.key, put.value)], [put])
         if unknown is not None and not done.succeeded:
             raise unknown
         return done.succeeded
+
+
+def _as_found(key: str, found: KeyValue | None) -> Compare:
+    """The key is still as it was read."""
+    return Compare.unchanged(key, found.mod_revision if found else 0)
 
 
 async def _end(lease: Lease) -> None:

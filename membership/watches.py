@@ -206,8 +206,9 @@ class Watches:
                 self.remove(watch)
                 watch.end(error)
             else:
+                if watch not in self._watches:  # Closed meanwhile.
+                    continue
                 reason, watch.must_relist = watch.must_relist or "", None
                 watch.cursor.relisted(listing.revision, cluster)
                 watch.deliver([Relisted(listing, reason)])
-                if watch in self._watches:
-                    self._begin(watch)
+                self._begin(watch)

@@ -10,7 +10,8 @@ import sys
 from pathlib import Path
 
 import membership.forking  # noqa: F401  Before anything that imports gRPC.
-from elastic.agent.agent import HostSettings, read_secret, serve
+from elastic import stacks
+from elastic.agent.agent import HostSettings, Reporter, read_secret, serve
 from elastic.run_directory import RunDirectory
 from membership import HostRecord, MembershipError, PoolAddress
 
@@ -23,6 +24,7 @@ def main() -> int:
     parser.add_argument("--listen", default="127.0.0.1:0", help="HOST:PORT to listen on")
     parser.add_argument("--run-dir", type=Path, required=True, help="directory of the run; holds the secret and logs")
     arguments = parser.parse_args()
+    stacks.offer()
     run_dir: Path = arguments.run_dir
     os.environ["ELASTIC_SECRET_FILE"] = str(run_dir / "secret")
 
@@ -38,7 +40,7 @@ def main() -> int:
             log=run_dir / "logs" / f"{arguments.id}-executors.log",
             memory=run_dir / "memory" / arguments.id,
         )
-        asyncio.run(serve(settings, PoolAddress.parse(arguments.pool), sys.stdin.fileno(), ready))
+        asyncio.run(serve(settings, PoolAddress.parse(arguments.pool), sys.stdin.fileno(), Reporter(ready)))
     except (OSError, ValueError, MembershipError) as error:
         print(json.dumps({"failed": f"host {arguments.id} cannot start: {error}"}), flush=True)
         return 1

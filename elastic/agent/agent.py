@@ -55,14 +55,31 @@ class HostSettings:
     """A directory of shared memory for snapshots; it is made, and emptied if it is there."""
 
 
+@dataclass(frozen=True)
+class Reporter:
+    """Where an agent says what happens to its host.
+
+    `ready(record)` at each registration in the pool, `claimed(run)` and `released(run)` when a run's controller comes
+    and goes, `drains(reason)` when the host is about to leave.
+    """
+
+    ready: Callable[[HostRecord], None]
+    claimed: Callable[[str], None] = lambda _: None
+    released: Callable[[str], None] = lambda _: None
+    drains: Callable[[str], None] = lambda _: None
+
+
 class Agent:
     """Serves one host until it is closed."""
 
-    def __init__(self, settings: HostSettings) -> None:
+    def __init__(self, settings: HostSettings, reporter: Reporter) -> None:
         self._settings = settings
+        self._reporter = reporter
+        self._run = ""
+        """The id of the run that uses this host."""
         self._host, self._port = wire.parse_address(settings.listen)
         self._standbys: dict[int, str] = {}
-        self._used: set[int] = set()
+        self._used: dict[int, str] = {}
         self._controller: wire.Link | None = None
         self._broken: str | None = None
         self._beats = Beats()
@@ -90,10 +107,11 @@ class Agent:
             on_beat=self._beats.update,
         )
         self._heart = asyncio.get_running_loop().create_task(self._beat())
-        return f"{self._host}:{self._port}"
+        return f"[{self._host}]:{self._port}" if ":" in self._host else f"{self._host}:{self._port}"
 
     def drain(self, reason: str) -> asyncio.Event:
         """Tells the controller that this host is about to go; the result is set when it has no controller any more."""
+        self._reporter.drains(reason)
         self._tell({"draining": reason})
         if self._controller is None:
             self._alone.set()
@@ -111,12 +129,16 @@ class Agent:
     def _serve(self, hello: dict[str, Any], link: wire.Link) -> None:
         if hello.get("role") == ROLE:
             self._receiver.serve(link)
+        elif hello.get("role") == "probe":
+            link.send(wire.frame(self._about()))
         elif hello.get("role") != "controller":
             link.close()
         elif self._controller is not None:
             link.send(wire.frame({"refused": f"host {self._settings.id} is in use by another controller"}))
         else:
             self._controller = link
+            self._run = str(hello.get("run", ""))
+            self._reporter.claimed(self._run)
             self._alone.clear()
             about = {"host": self._settings.id, "devices": self._settings.devices, "pid": os.getpid()}
             self._tell({**about, "holds": host_memory.contents(self._settings.memory)})
@@ -127,10 +149,16 @@ class Agent:
                 self._tell({"exited": 0, **broken})
             link.redirect(self._ordered, lambda _: self._controller_left())
 
+    def _about(self) -> dict[str, Any]:
+        """What it tells somebody who asks whether it lives."""
+        use = f"used by run {self._run}" if self._controller is not None else "no run uses it"
+        return {"pid": os.getpid(), "about": use, "executors": self._used, "standbys": self._standbys}
+
     def _ordered(self, order: dict[str, Any], _: wire.Bytes) -> None:
         if "use" in order:
-            if self._standbys.pop(order["use"], None) is not None:
-                self._used.add(order["use"])
+            address = self._standbys.pop(order["use"], None)
+            if address is not None:
+                self._used[order["use"]] = address
                 self._template.fork()
         elif "kill" in order:
             self._template.kill(order["kill"])
@@ -153,6 +181,7 @@ class Agent:
 
     def _controller_left(self) -> None:
         self._controller = None
+        self._reporter.released(self._run)
         self._alone.set()
         for pid in self._used:
             self._template.kill(pid)
@@ -166,7 +195,7 @@ class Agent:
             self._broken = exit.reason
         elif self._standbys.pop(pid, None) is not None:
             self._template.fork()
-        self._used.discard(pid)
+        self._used.pop(pid, None)
         # Who is killed from outside has no last words; what stands in the log is another's.
         words = self._template.log_tail() if exit.by_itself or pid == 0 else ""
         self._tell({"exited": pid, "reason": exit.reason, "by_itself": exit.by_itself, "log": words})
@@ -202,16 +231,14 @@ def read_secret(path: Path) -> bytes:
     return bytes.fromhex(path.read_text(encoding="ascii").strip())
 
 
-async def serve(
-    settings: HostSettings, pool: PoolAddress, lifeline: int | None, ready: Callable[[HostRecord], None]
-) -> None:
+async def serve(settings: HostSettings, pool: PoolAddress, lifeline: int | None, reporter: Reporter) -> None:
     """Runs an agent as a member of a pool until it is told to end, or its lifeline, a pipe's read end, ends.
 
     SIGTERM is a notice: the host leaves when the run that uses it has moved what is here; a second one is obeyed at
-    once, as is SIGINT. `ready(record)` is called at each registration. Raises `MembershipError` if it cannot register,
+    once, as is SIGINT. Raises `MembershipError` if it cannot register,
     `OSError` if it cannot listen.
     """
-    agent = Agent(settings)
+    agent = Agent(settings, reporter)
     ended, noticed = asyncio.Event(), asyncio.Event()
     with _signals(ended, noticed), _lifeline(lifeline, ended):
         address = await agent.start()
@@ -219,7 +246,7 @@ async def serve(
             settings.id, address, settings.devices, os.getpid(), machine_id(), version=elastic.__version__
         )
         async with Etcd(pool) as etcd:
-            registration = Registration(etcd, record, _LEASE_S, ready)
+            registration = Registration(etcd, record, _LEASE_S, reporter.ready)
             keep: asyncio.Task[None] | None = None
             try:
                 await registration.start()

@@ -13,12 +13,14 @@ import signal
 from collections.abc import Sequence
 
 import elastic
-from elastic.cli import console, run
+from elastic.cli import console, diagnose, health, host, run, up
 
 _EPILOG = """\
 examples:
   elastic run train.py                           a pool of 4 hosts x 2 devices on this machine, then train.py on it
   elastic run --hosts 8 train.py --steps 100     what follows the script is the script's
+  elastic up                                     a pool that stays, for `elastic run --pool local train.py`
+  elastic health                                 how the pool and its hosts are
   elastic run --help                             everything about `run`
 """
 
@@ -48,6 +50,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"elastic-jax {elastic.__version__}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in (run,):
+    for command in (run, up, health, host, diagnose):
         command.add(subparsers)
     return parser

@@ -57,6 +57,14 @@ class Parser(argparse.ArgumentParser):
         return arguments, []
 
 
+def number(text: str) -> int:
+    """A whole number on a command line."""
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number") from None
+
+
 def is_terminal() -> bool:
     try:
         return sys.stderr.isatty()

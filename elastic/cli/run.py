@@ -14,13 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 from checkpoint import Cadence
 from elastic.cli import console
+from elastic.cli.console import number
 from elastic.errors import UsageError
 
 if TYPE_CHECKING:
     from elastic.local_pool import HostRecovered, LocalPool
 
 _DESCRIPTION = """\
-Starts a pool of hosts on this machine, runs a JAX script on it, and takes the pool down when the script ends.
+Starts a pool of hosts on this machine, runs a JAX script on it, and takes the pool down when the script ends. With
+--pool it runs the script on hosts of a pool that is there already, and gives them back.
 
 The script is plain JAX and needs no change: jax.devices() shows the devices of all hosts. stdin, stdout and stderr
 are the script's, and so is the exit code (128+n if signal n ended it)."""
@@ -31,6 +33,10 @@ examples:
   elastic run --hosts 2 --devices-per-host 4 train.py   the same 8 devices on 2 hosts; the numbers are the same, too
   elastic run train.py --steps 100                      everything after the script is the script's
   elastic run -m package.train --steps 100              a module, as with python -m
+  elastic run --spares 1 train.py                       a fifth host that takes over when one is lost
+  elastic run --pool local train.py                     on the pool of `elastic up`
+  elastic run --pool etcd://h1,h2,h3/p train.py         on 4 free hosts of a pool of machines (see `elastic host`);
+                                                        ELASTIC_SECRET_FILE names the file with the pool's secret
   elastic run --log-dir logs train.py                   keep what the pool's processes had to say
   elastic run --listen 127.0.0.1:7777 train.py          other programs may connect, one after the other, with
                                                         JAX_PLATFORMS=elastic ELASTIC_CONTROLLER=grpc://127.0.0.1:7777
@@ -50,9 +56,22 @@ def add(subparsers: argparse._SubParsersAction[Any]) -> None:
         description=_DESCRIPTION,
         epilog=_EPILOG,
     )
-    parser.add_argument("--hosts", type=_number, default=4, metavar="N", help="hosts to start (default: 4)")
     parser.add_argument(
-        "--devices-per-host", type=_number, default=2, metavar="D", help="devices of each host (default: 2)"
+        "--hosts", type=number, default=4, metavar="N", help="hosts to start, or to wait for (default: 4)"
+    )
+    parser.add_argument(
+        "--devices-per-host",
+        type=number,
+        metavar="D",
+        help="devices of each host (default: 2; on a pool that is there, what its hosts have)",
+    )
+    parser.add_argument(
+        "--spares", type=number, default=0, metavar="S", help="more hosts, which take over when others are lost"
+    )
+    parser.add_argument(
+        "--pool",
+        metavar="URL",
+        help="run on this pool, by its etcd, such as etcd://h1,h2,h3/mypool; `local` is the pool of `elastic up`",
     )
     parser.add_argument(
         "--listen",
@@ -64,8 +83,8 @@ def add(subparsers: argparse._SubParsersAction[Any]) -> None:
         type=_share,
         default=Cadence.budget,
         metavar="SHARE",
-        help="the share of the time that saving what a lost host held may take (default: %(default)s); a larger one "
-        "makes recoveries shorter; with 0 nothing is saved until the journal of operations is full",
+        help="the share of the time that saving arrays against the loss of hosts may take (default: %(default)s); a "
+        "larger one makes recoveries shorter; with 0 nothing is saved before the journal is full",
     )
     parser.add_argument("--log-dir", metavar="DIR", help="keep the logs of all processes of the pool in DIR")
     loudness = parser.add_mutually_exclusive_group()
@@ -77,17 +96,25 @@ def add(subparsers: argparse._SubParsersAction[Any]) -> None:
 def handle(options: argparse.Namespace) -> int:
     check_script(options.script)
     # Not sooner: `elastic --help` need not wait for it.
-    from elastic import runner
-    from elastic.local_pool import LocalPool
+    from elastic import local_pool, runner
 
-    pool = LocalPool(
-        options.hosts,
-        options.devices_per_host,
-        options.listen,
-        options.log_dir,
-        snapshot_budget=options.snapshot_budget,
-    )
-    return runner.run(pool, options.script, _Console(options))
+    settings = {
+        "listen": options.listen,
+        "log_dir": options.log_dir,
+        "spares": options.spares,
+        "snapshot_budget": options.snapshot_budget,
+    }
+    reporter = _Console(options)
+    if options.pool is None:
+        devices = 2 if options.devices_per_host is None else options.devices_per_host
+        pool = local_pool.LocalPool(options.hosts, devices, **settings)
+    else:
+        from elastic import pool_target
+        from elastic.joined_pool import JoinedPool
+
+        pool = JoinedPool(pool_target.resolve(options.pool), options.hosts, options.devices_per_host or 0, **settings)
+        pool.on_waiting = reporter.waiting
+    return runner.run(pool, options.script, reporter)
 
 
 def check_script(arguments: Sequence[str]) -> None:
@@ -126,10 +153,23 @@ class _Console:
         self._quiet: bool = options.quiet
         self._verbose: bool = options.verbose
         self._keeps_logs = options.log_dir is not None
+        self._joins: bool = options.pool is not None
+        self._waited_for = ""
 
     def starting(self, pool: LocalPool) -> None:
         if not self._quiet:
-            console.progress(f"starting {_size(pool)} ...")
+            console.progress("asking the pool for hosts ..." if self._joins else f"starting {_size(pool)} ...")
+
+    def waiting(self, text: str) -> None:
+        """Of a run on a pool that is there: which hosts are missing."""
+        if self._quiet or not text or text == self._waited_for:
+            return
+        self._waited_for = text
+        if console.is_terminal():
+            console.clear_progress()
+            console.progress(f"waiting for hosts: {text}")
+        else:
+            console.note(f"waiting for hosts: {text}")
 
     def started(self, pool: LocalPool, seconds: float) -> None:
         if self._quiet:
@@ -154,15 +194,10 @@ class _Console:
 
 def _size(pool: LocalPool) -> str:
     hosts = "host" if pool.hosts == 1 else "hosts"
+    if not pool.devices_per_host:
+        return f"{pool.hosts} {hosts}"
     devices = "device" if pool.devices_per_host == 1 else "devices"
     return f"{pool.hosts} {hosts} x {pool.devices_per_host} {devices}"
-
-
-def _number(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number") from None
 
 
 def _share(text: str) -> float:

@@ -1,4 +1,4 @@
-"""`python -m elastic.controller`: the controller of one run, as the launcher of a local pool starts it."""
+"""`python -m elastic.controller`: the controller of one run, as a launcher starts it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import membership.forking  # noqa: F401  Before anything that imports gRPC.
-from elastic import wire
+from elastic import stacks, wire
 from elastic.controller import status_service
 from elastic.controller.changes import Recovered
 from elastic.controller.hosts import Host
@@ -44,7 +44,7 @@ _LEAVE_S = 0.2
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m elastic.controller", description=__doc__)
     parser.add_argument("--run-dir", type=Path, required=True, help="directory of the run; holds the secret")
-    parser.add_argument("--virtual-devices", type=int, required=True)
+    parser.add_argument("--virtual-devices", type=int, default=0, help="by default as many as the hosts have")
     parser.add_argument("--pool", required=True, metavar="URL", help="the pool's etcd")
     parser.add_argument("--run-id", required=True, help="the run's name in the pool")
     parser.add_argument("--hosts", type=int, required=True, help="how many hosts to wait for")
@@ -58,6 +58,7 @@ def main() -> int:
     )
     parser.add_argument("--listen", metavar="HOST:PORT", help="serve clients here too; they must show a token")
     arguments = parser.parse_args()
+    stacks.offer()
     run_dir: Path = arguments.run_dir
     try:
         asyncio.run(_serve(arguments))
@@ -91,7 +92,7 @@ async def _serve(arguments: argparse.Namespace) -> None:
         stack.push_async_callback(_leave, claims)
 
         def joined(host: Host) -> None:
-            stack.callback(host.close)
+            stack.callback(host.leave)
             run.host_joined(host)
 
         run = Run(
@@ -105,7 +106,9 @@ async def _serve(arguments: argparse.Namespace) -> None:
         )
         most = arguments.hosts + arguments.spares
         about = About(arguments.run_id, os.getpid(), most, time.monotonic())
-        roster = Roster(etcd, claims, secret, most, joined=joined, lost=run.host_lost, drains=run.host_drains)
+        roster = Roster(
+            etcd, claims, secret, arguments.hosts, most, joined=joined, lost=run.host_lost, drains=run.host_drains
+        )
         background = [asyncio.ensure_future(work) for work in (roster.follow(), claims.keep())]
         stack.callback(lambda: [task.cancel() for task in background])
         stack.callback(run.close)
@@ -114,7 +117,7 @@ async def _serve(arguments: argparse.Namespace) -> None:
         sessions.closed_because = "the run has no hosts yet; wait until it says that it is ready"
 
         def status() -> dict[str, Any]:
-            waits_for = roster.waits_for(arguments.hosts) or "a world is being formed"
+            waits_for = roster.waits_for() or "a world is being formed"
             known = dataclasses.replace(about, client_connected=sessions.connected, waits_for=waits_for)
             return run.report(known, time.monotonic())
 
@@ -137,10 +140,13 @@ async def _serve(arguments: argparse.Namespace) -> None:
                 server.pause_reading() if run.congested else server.resume_reading()
 
         run.on_congestion = hold_back
-        roster.on_change = lambda: _tell({"waiting": roster.waits_for(arguments.hosts)})
+        roster.on_change = lambda: _tell({"waiting": roster.waits_for()}) if roster.lacks_hosts else None
         await _until(run.start(arguments.hosts), ended, background)
         if ended.done():
             return
+        if not arguments.virtual_devices:
+            with contextlib.suppress(MembershipError):  # Only for show.
+                await claims.describe(run.virtual_devices)
         roster.on_change = lambda: None
         sessions.closed_because = None
         _tell({"ready": {"address": f"grpc://unix:{run_dir / 'client.sock'}", "listen": [s.target for s in servers]}})

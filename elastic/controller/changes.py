@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+
+from elastic.controller.replay import Verification
 
 MOST = 100
 """Changes that are remembered."""
@@ -52,7 +54,18 @@ class Changes:
     """The last changes of a run, the newest last."""
 
     def __init__(self) -> None:
-        self.last: deque[Recovered] = deque(maxlen=MOST)
+        self._last: deque[tuple[Recovered, Verification]] = deque(maxlen=MOST)
 
-    def add(self, change: Recovered) -> None:
-        self.last.append(change)
+    def add(self, change: Recovered, verification: Verification | None = None) -> None:
+        """`verification` is of the replay that belongs to the change; it goes on for a while."""
+        self._last.append((change, verification or Verification()))
+
+    def told(self) -> list[Recovered]:
+        """All, with what is known now of their verification."""
+        return [replace(change, verified=_verified(verification)) for change, verification in self._last]
+
+
+def _verified(verification: Verification) -> bool | None:
+    if verification.different:
+        return False
+    return True if verification.equal and not verification.waiting else None

@@ -42,6 +42,8 @@ class Host:
         """Tells it from those that had its id before."""
         self.pid = 0
         """Of its agent."""
+        self.far = False
+        """Whether it is on another machine than the controller, and cannot open its files."""
         self.record: HostRecord | None = None
         """As it registered itself in the pool."""
         self.on_beat: Callable[[list[int]], None] = lambda _: None
@@ -63,14 +65,18 @@ class Host:
         self._link: wire.Link
 
     @classmethod
-    async def connect(cls, id: str, address: str, secret: bytes, lost: Callable[[str, str], None]) -> Host:
-        """Connects to an agent; `lost(host, reason)` is called when it goes away.
+    async def connect(
+        cls, id: str, address: str, secret: bytes, lost: Callable[[str, str], None], run: str = ""
+    ) -> Host:
+        """Connects to an agent in the name of a run; `lost(host, reason)` is called when it goes away.
 
         Raises `PoolError` if it cannot be reached or does not know the secret.
         """
         host = cls(id, address, lost)
         try:
-            host._link = await wire.open_link(address, secret, {"role": "controller"}, host._hear, host._gone)
+            host._link = await wire.open_link(
+                address, secret, {"role": "controller", "run": run}, host._hear, host._gone
+            )
         except (OSError, EOFError, HandshakeError, ValueError) as error:
             raise PoolError(f"the agent of host {id} at {address} cannot be reached: {error}") from error
         try:
@@ -139,6 +145,11 @@ class Host:
             raise CopyError(f"host {self.id}: {problem}")
 
     def close(self) -> None:
+        self._link.close()
+
+    def leave(self) -> None:
+        """Closes the connection in good order: the run ends, and the host is not lost."""
+        self._lost = lambda *_: None
         self._link.close()
 
     def _hear(self, event: dict[str, Any], _: wire.Bytes) -> None:

@@ -16,7 +16,12 @@ from typing import Any
 
 from elastic import wire
 from elastic.commands import Command
+from elastic.host_memory import digest_of
+from elastic.shared_files import map_file
 from elastic.status import StatusError
+
+NAME_FILES = frozenset({Command.PUT, Command.READ})
+"""Commands that may name a file, as their last argument."""
 
 Answer = Callable[[StatusError | None, Any, wire.Bytes], None]
 """Called once with (error or None, result, payload)."""
@@ -37,6 +42,7 @@ class Entry:
         header: the encoded message; the payload goes behind it.
         request: the number that its answers carry, 0 if none is wanted.
         answer: who waits for the answer; None once it is given.
+        program: the number of the program that is run or forgotten, 0 if none is.
         file: a file of shared memory that the command names and the entry keeps.
         seen: the digest of what a read gave the client; a replay has to give the same.
     """
@@ -47,6 +53,7 @@ class Entry:
     payload: wire.Bytes = b""
     request: int = 0
     answer: Answer | None = None
+    program: int = 0
     file: str | None = None
     file_bytes: int = 0
     seen: bytes | None = None
@@ -64,6 +71,18 @@ class Entry:
         """The command as it was before it was encoded."""
         message: list[Any] = wire.unpack_header(self.header)
         return message
+
+    def without_file(self) -> tuple[bytes, wire.Bytes]:
+        """The header and payload for a host of another machine: what is a file for the others, it gets as bytes.
+
+        Of commands whose last argument is a path. Raises `OSError` if the file is not there.
+        """
+        *message, path = self.message()
+        if path is None:
+            return self.header, self.payload
+        data = map_file(self.file) if self.file is not None else self.payload
+        digest = [digest_of(data)] if self.file is not None else []
+        return wire.frame_header([*message, None, *digest], len(data)), data
 
     def discard(self) -> None:
         """Removes the file. Who has mapped it keeps the bytes."""
@@ -101,10 +120,13 @@ class Journal:
         before = itertools.islice(self.entries, max(position - self.start, 0))
         return [entry for entry in before if entry.answer is not None]
 
-    def trim(self, position: int) -> None:
-        """Forgets what lies before a position, and removes its files."""
+    def trim(self, position: int) -> list[Entry]:
+        """Forgets what lies before a position, removes its files, and returns it."""
+        trimmed = []
         while self.start < position:
             entry = self.entries.popleft()
             self.start += 1
             self.nbytes -= entry.nbytes
             entry.discard()
+            trimmed.append(entry)
+        return trimmed

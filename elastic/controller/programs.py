@@ -11,13 +11,15 @@ import asyncio
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+from elastic import wire
 from elastic.callbacks import OPTION
 from elastic.commands import Command
 from elastic.controller import shardings
 from elastic.controller.shardings import Shape, Sharding
-from elastic.controller.world import World
+from elastic.controller.world import World, WorldLost
 from elastic.proto import ifrt_pb2 as pb
 from elastic.status import Code, StatusError
 
@@ -137,13 +139,22 @@ class ProgramTable:
         self._sources[number] = source
         return Program(number, source, about, _results(source, about), frozenset(about["donated"]))
 
-    async def load_all(self, world: World) -> None:
-        """Makes all programs ready on the hosts of another world. Raises as `load` does."""
-        loads = []
-        for number, source in self._sources.items():
+    def post(self, world: World, numbers: Iterable[int]) -> None:
+        """Has programs made ready on the hosts of another world; who runs one there waits until it is.
+
+        A host that cannot load what others have loaded is lost to the world.
+        """
+        for number in numbers:
+            source = self._sources[number]
             _, blob = self._compiled[source.content].result()
-            loads.append(_load(world, world.one_per_host(source.devices), number, source, blob))
-        await asyncio.gather(*loads)
+            command, arguments, payload = _loading(number, source, blob)
+            for device in world.one_per_host(source.devices):
+                world.ask((device,), command, arguments, partial(_loaded, world, device), payload)
+
+    @property
+    def numbers(self) -> list[int]:
+        """All that another world will need."""
+        return list(self._sources)
 
     def forget(self, numbers: Iterable[int]) -> None:
         """Another world will not need these."""
@@ -156,12 +167,21 @@ class ProgramTable:
 
 
 async def _load(world: World, hosts: Sequence[int], number: int, source: Source, blob: bytes) -> None:
+    command, arguments, payload = _loading(number, source, blob)
+    await asyncio.gather(*(world.call((device,), command, arguments, payload) for device in hosts))
+
+
+def _loading(number: int, source: Source, blob: bytes) -> tuple[Command, list[Any], bytes]:
+    """The command, with arguments and payload, that makes a host load what another has compiled."""
     if blob:
-        loads = [world.call((device,), Command.LOAD, _arguments(number, source), blob) for device in hosts]
-    else:  # It cannot be serialized; the compiler gives every host the same.
-        arguments = [*_arguments(number, source), False]
-        loads = [world.call((device,), Command.COMPILE, arguments, source.portable) for device in hosts]
-    await asyncio.gather(*loads)
+        return Command.LOAD, _arguments(number, source), blob
+    # It cannot be serialized; the compiler gives every host the same.
+    return Command.COMPILE, [*_arguments(number, source), False], source.portable
+
+
+def _loaded(world: World, device: int, error: StatusError | None, result: Any, payload: wire.Bytes) -> None:
+    if error is not None and not isinstance(error, WorldLost):
+        world.lost(world.placement.host_of(device), f"it cannot load a program: {error.message}")
 
 
 def _arguments(number: int, source: Source) -> list[Any]:

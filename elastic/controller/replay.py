@@ -14,7 +14,7 @@ from typing import Any
 
 from elastic import wire
 from elastic.commands import Command
-from elastic.controller.journal import Entry, Journal
+from elastic.controller.journal import NAME_FILES, Entry, Journal
 from elastic.controller.world import World, WorldLost
 from elastic.errors import HostLostError
 from elastic.status import Code, StatusError
@@ -83,7 +83,8 @@ async def find_culprit(journal: Journal, world: World) -> None:
     for entry in list(journal.entries):
         if entry.settled:
             continue
-        world.post(entry.devices, entry.header, entry.payload)
+        far = entry.without_file if entry.command in NAME_FILES else None
+        world.post(entry.devices, entry.header, entry.payload, far)
         if entry.command is not Command.EXECUTE:
             continue
         _, _, _, results, _, status = entry.message()

@@ -16,6 +16,7 @@ from typing import Any
 
 from elastic.controller.hosts import Host
 from elastic.errors import PoolError
+from elastic.machine import machine_id
 from membership import (
     Added,
     BackOff,
@@ -53,13 +54,16 @@ class Roster:
         etcd: Etcd,
         claims: Claims,
         secret: bytes,
+        least: int,
         most: int,
         *,
         joined: Callable[[Host], None],
         lost: Callable[[str, str], None],
         drains: Callable[[str, str], None],
     ) -> None:
-        """`most`: how many hosts the run takes.
+        """
+        The run takes hosts as soon as there are `least` free ones, all in one transaction, so that two runs which wait
+        for the same hosts cannot each hold what the other one lacks. Later it takes what comes, up to `most`.
 
         `joined(host)` is called for each host that is claimed and has an executor that stands by; of these,
         `lost(id, reason)` when the host is gone, and `drains(id, reason)` when it says that it is about to leave.
@@ -67,7 +71,11 @@ class Roster:
         self._etcd = etcd
         self._claims = claims
         self._secret = secret
+        self._least = least
         self._most = most
+        self._machine = machine_id()
+        self._begun = False
+        self._claims_known = False
         self._joined = joined
         self._lost = lost
         self._drains = drains
@@ -77,7 +85,6 @@ class Roster:
         self._known: dict[str, HostRecord] = {}
         self._claimed: dict[str, str] = {}
         """Which run has each host that has been claimed, this one's own among them."""
-        self._claims_known = False
         self._taking: set[str] = set()
         """Those that are being claimed and connected."""
         self._unusable: dict[str, str] = {}
@@ -93,16 +100,34 @@ class Roster:
         """Follows the pool; ends only by being cancelled."""
         await asyncio.gather(self._follow_hosts(), self._follow_claims(), self._take_hosts())
 
-    def waits_for(self, least: int) -> str:
-        """What is missing to have so many hosts, in words; empty if nothing is."""
-        have = len(self._ready)
-        if have >= least:
+    def waits_for(self) -> str:
+        """What is missing to begin, in words; empty if nothing is."""
+        if len(self._ready) >= self._least:
             return ""
-        starting = [f"{id} starts" for id in (*self._hosts, *self._taking) if id not in self._ready]
-        free = [record for id, record in self._known.items() if id not in self._hosts]
-        others = [why for record in free if (why := self._not_free(record))]
-        because = ", ".join([*starting, *others]) or f"{len(self._known)} registered"
-        return f"{have} of {least} ({because})"
+        if self._begun:
+            starting = [f"{id} starts" for id in sorted({*self._hosts, *self._taking} - self._ready)]
+            missing = [record for id, record in self._known.items() if id not in self._hosts]
+            others = [why for record in missing if (why := self._not_free(record))]
+            because = ", ".join([*starting, *others])
+            return f"{len(self._ready)} of {self._least} ({because or 'others have to be started'})"
+        free = self._free()
+        if len(free) >= self._least:
+            return ""
+        others = [why for record in self._known.values() if (why := self._not_free(record))]
+        return f"{len(free)} of {self._least} ({', '.join(others) or 'others have to be started'})"
+
+    @property
+    def lacks_hosts(self) -> bool:
+        """Whether it has fewer than it needs to begin, those included that only have to start."""
+        return len(self._mine()) < self._least
+
+    def _mine(self) -> set[str]:
+        return {*self._hosts, *self._taking, *(id for id, run in self._claimed.items() if run == self._claims.run)}
+
+    def _free(self) -> list[HostRecord]:
+        """Hosts that this run may take."""
+        have = {*self._hosts, *self._taking}
+        return [record for record in self._known.values() if record.id not in have and not self._not_free(record)]
 
     def _not_free(self, record: HostRecord) -> str:
         """Why a host cannot be taken, in words; empty if it can."""
@@ -190,6 +215,7 @@ class Roster:
         async with self._etcd.watch_prefix(Keys(self._etcd.address.prefix).claims) as watch:
             async for event in watch:
                 view.apply(event)
+                self._claims_known = True
                 self._claimed = {
                     kv.key.rpartition("/")[2]: kv.value.decode(errors="replace") for kv in view.contents.values()
                 }
@@ -234,14 +260,25 @@ class Roster:
         while True:
             await self._changed.wait()
             self._changed.clear()
-            if not self._claims_known:
-                continue
-            for record in self._known.values():
-                if record.id in self._hosts or record.id in self._taking or self._not_free(record):
-                    continue
-                if len(self._hosts) + len(self._taking) < self._most:
+            if self._claims_known and not self._begun:
+                await self._begin()
+            if self._begun:
+                room = max(self._most - len(self._hosts) - len(self._taking), 0)
+                for record in self._free()[:room]:
                     self._taking.add(record.id)
                     self._start(self._take(record))
+
+    async def _begin(self) -> None:
+        """Takes the hosts that the run needs, if there are so many."""
+        free = self._free()[: self._least]
+        if len(free) < self._least:
+            return
+        try:
+            self._begun = await self._claims.claim_together(free)
+        except MembershipError as error:
+            log.warning("no hosts can be claimed: %s", error)
+        if not self._begun:
+            asyncio.get_running_loop().call_later(_AGAIN_S, self._changed.set)
 
     async def _take(self, record: HostRecord) -> None:
         """Claims a host, connects to it, and hands it to the run as soon as the run need not wait for it."""
@@ -253,7 +290,7 @@ class Roster:
             self.on_change()
         if host is None:
             return
-        host.record = record
+        host.record, host.far = record, record.machine != self._machine
         self._hosts[host.id] = host, record
         host.on_drain = lambda reason: self._drain(host, reason)
         # It may have said something meanwhile.
@@ -289,7 +326,7 @@ class Roster:
             return None
         try:
             async with asyncio.timeout(_CONNECT_S):
-                return await Host.connect(record.id, record.address, self._secret, self._gone)
+                return await Host.connect(record.id, record.address, self._secret, self._gone, self._claims.run)
         except PoolError as error:
             self._cannot_use(record.id, str(error))
         except TimeoutError:

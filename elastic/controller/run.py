@@ -24,7 +24,7 @@ from elastic.controller.callbacks import CallbackSwitch
 from elastic.controller.changes import Changes, Recovered, now_text
 from elastic.controller.host_book import HostBook
 from elastic.controller.hosts import Host
-from elastic.controller.journal import Answer, Entry, Journal
+from elastic.controller.journal import NAME_FILES, Answer, Entry, Journal
 from elastic.controller.placement import Candidate, Placement, place
 from elastic.controller.programs import ProgramTable
 from elastic.controller.replay import Suspicion, Verification, find_culprit, tell_all
@@ -85,8 +85,9 @@ class Run:
         recovered: Callable[[Recovered], None] = lambda _: None,
         failed: Callable[[HostLostError], None] = lambda _: None,
     ) -> None:
-        """`snapshot_budget` is the share of the time that saving may take; with 0 a snapshot is only taken when the
-        journal is full or hosts come and go.
+        """With 0 virtual devices there are as many as the hosts have that the run begins with. `snapshot_budget` is
+        the share of the time that saving may take; with 0 a snapshot is only taken when the journal is full or hosts
+        come and go.
 
         `fence(generation)` is awaited before a world is formed: from then on nobody listens to those before it.
         `released(host)` is called when a host that drained holds nothing any more, or is of no use, `recovered` after
@@ -100,7 +101,7 @@ class Run:
         self.generation = 0
         self.placement: Placement | None = None
         self.on_congestion: Callable[[], None] = lambda: None
-        self._virtual_devices = virtual_devices
+        self.virtual_devices = virtual_devices
         self._secret = secret
         self._budget = snapshot_budget
         self._fence = fence
@@ -111,8 +112,8 @@ class Run:
         self._watch = Watch()
         self._book = HostBook(self._watch)
         self._changes = Changes()
-        self._cause = ""
-        """Why the world is not there, while it is not."""
+        self._pause, self._cause = "recovering", ""
+        """What goes on while there is no world, and why."""
         self._detect = 0.0
         self._fenced = 0.0
         self._journal = Journal()
@@ -145,6 +146,8 @@ class Run:
         while len(self._hosts) < hosts:
             self._joined.clear()
             await self._joined.wait()
+        if not self.virtual_devices:
+            self.virtual_devices = sum(host.devices for host in list(self._hosts.values())[:hosts])
         self._moves.clear()
         world = await self._form()
         self.devices = world.devices
@@ -206,12 +209,17 @@ class Run:
             id=about.id,
             pid=about.pid,
             generation=self.generation,
-            virtual_devices=self._virtual_devices,
+            virtual_devices=self.virtual_devices,
             operations=self._journal.end,
             client_connected=about.client_connected,
             wanted=about.wanted,
             state=state,
-            reason={"failed": str(self.failure), "recovering": self._cause, "starting": about.waits_for}.get(state, ""),
+            reason={
+                "failed": str(self.failure),
+                "starting": about.waits_for,
+                "recovering": self._cause,
+                "moving": self._cause,
+            }.get(state, ""),
             placement=self.placement.reason if self.placement else "",
             age=now - about.started,
         )
@@ -220,7 +228,7 @@ class Run:
             self._book.facts(self._hosts, placed, known, now),
             self._snapshots.facts(now),
             JournalFacts(len(self._journal.entries), self._journal.nbytes),
-            tuple(self._changes.last),
+            self._changes.told(),
         )
 
     def _state(self) -> str:
@@ -228,7 +236,7 @@ class Run:
             return "failed"
         if self._world is not None:
             return "running"
-        return "recovering" if self.generation and self.devices else "starting"
+        return self._pause if self.generation and self.devices else "starting"
 
     def close(self) -> None:
         """Kills the executors."""
@@ -258,7 +266,8 @@ class Run:
         """
         self._check(devices)
         header = wire.frame_header((command, *arguments), len(payload))
-        self._tell(Entry(devices, command, header, payload, file=file, file_bytes=file_bytes))
+        program = _program_of(command, arguments)
+        self._tell(Entry(devices, command, header, payload, program=program, file=file, file_bytes=file_bytes))
 
     def ask(
         self,
@@ -278,7 +287,9 @@ class Run:
             return
         request = next(self._requests)
         header = wire.frame_header((command, request, *arguments), len(payload))
-        self._tell(Entry(devices, command, header, payload, request, answer))
+        self._tell(
+            Entry(devices, command, header, payload, request, answer, _program_of(command, [request, *arguments]))
+        )
 
     async def world(self) -> World:
         """The world, once there is one that has been told everything. Raises `StatusError` if the run has failed."""
@@ -290,7 +301,7 @@ class Run:
 
     def forget(self) -> None:
         """Ends the account of a client that has left: nothing that it had needs to be told again."""
-        self._journal.trim(self._journal.end)
+        self._trim(self._journal.end)
         self._snapshots.committed = EMPTY
         self.callbacks.clear()
         self.programs.clear()
@@ -301,10 +312,10 @@ class Run:
         return self._world is not None and (self._world.congested or self._journal.nbytes > _FULL)
 
     def _check(self, devices: Sequence[int]) -> None:
-        if not all(0 <= device < self._virtual_devices for device in devices):
+        if not all(0 <= device < self.virtual_devices for device in devices):
             raise StatusError(
                 Code.INVALID_ARGUMENT,
-                f"virtual devices {list(devices)} do not all exist; there are {self._virtual_devices}",
+                f"virtual devices {list(devices)} do not all exist; there are {self.virtual_devices}",
             )
 
     def _tell(self, entry: Entry) -> None:
@@ -320,7 +331,8 @@ class Run:
     def _tell_world(self, world: World, entry: Entry) -> None:
         if entry.answer is not None:
             world.expect(entry.devices, entry.request, lambda *outcome: self._answered(entry, *outcome))
-        world.post(entry.devices, entry.header, entry.payload)
+        far = entry.without_file if entry.command in NAME_FILES else None
+        world.post(entry.devices, entry.header, entry.payload, far)
 
     def _answered(self, entry: Entry, error: StatusError | None, result: Any, payload: wire.Bytes) -> None:
         if isinstance(error, WorldLost):
@@ -367,6 +379,7 @@ class Run:
         noticed = now_text()
         attempts = 0
         while attempts < _MOST_ATTEMPTS:
+            self._pause = "moving" if kind == "moved" else "recovering"
             self._cause = f"host {failure.host}: {failure.reason}"
             self._suspicion.world_lost(failure, self._journal)
             try:
@@ -401,8 +414,11 @@ class Run:
                 detect=self._detect if kind == "lost" else 0.0,
                 time=noticed,
             )
-            self._changes.add(change)
+            self._changes.add(change, self.verification)
             self._recovered(change)
+            # Until the next snapshot the next loss must not be one too many.
+            with contextlib.suppress(SnapshotError):
+                await self._snapshots.protect()
             return
         self._give_up(failure)
 
@@ -412,8 +428,9 @@ class Run:
         world = await self._form()
         try:
             formed = time.monotonic()
-            await self.programs.load_all(world)
-            loaded = time.monotonic()
+            # What will be run at once is loaded while the arrays come back, and all else afterwards.
+            posted: set[int] = set()
+            self._post_programs(world, posted)
             await self._snapshots.restore(world)
             restored = time.monotonic()
             if self._suspicion.raised:
@@ -426,13 +443,16 @@ class Run:
             self._end(world)
             raise
         self._use(world)
+        self._post_programs(world, posted)  # Those that came into use meanwhile.
         self._replayed, self.verification = tell_all(self._journal, world, partial(self._tell_world, world))
         self.on_congestion()
+        self.programs.post(world, [number for number in self.programs.numbers if number not in posted])
+        with contextlib.suppress(WorldLost):  # Which is the next recovery's matter.
+            await world.call_each(Command.PING, lambda _: [])
         return {
             "fence": self._fenced - began,
             "world": formed - self._fenced,
-            "load": loaded - formed,
-            "restore": restored - loaded,
+            "restore": restored - formed,
             "replay": time.monotonic() - restored,
         }
 
@@ -446,16 +466,25 @@ class Run:
             raise
         self._suspicion.settle()
 
+    def _post_programs(self, world: World, posted: set[int]) -> None:
+        """Has the programs loaded that the journal runs, in the order in which it does, but not those `posted`."""
+        entries = (entry for entry in self._journal.entries if not entry.settled)
+        runs = dict.fromkeys(entry.program for entry in entries if entry.command == Command.EXECUTE)
+        needed = [program for program in runs if program not in posted]
+        self.programs.post(world, needed)
+        posted.update(needed)
+
     async def _form(self) -> World:
+        await self._fence(self.generation + 1)
+        self._fenced = time.monotonic()
+        # Nothing is awaited from here until the hosts' standbys are asked for: a host may go at any time.
         candidates = [
             Candidate(host.id, host.devices, barred="about to go" if host.draining else "")
             for host in self._hosts.values()
         ]
-        placement = place(self.generation + 1, candidates, self._virtual_devices, self.placement)
+        placement = place(self.generation + 1, candidates, self.virtual_devices, self.placement)
         if not isinstance(placement, Placement):
             raise NoPlacementError(placement.reason)
-        await self._fence(self.generation + 1)
-        self._fenced = time.monotonic()
         self.generation += 1
         self.placement = placement
         try:
@@ -513,7 +542,7 @@ class Run:
         )
         status = StatusError(Code.UNAVAILABLE, str(failure))
         waiting = self._journal.waiting_before(self._journal.end)
-        self._journal.trim(self._journal.end)
+        self._trim(self._journal.end)
         for entry in waiting:
             self._answered(entry, status, None, b"")
         self._failed(failure)
@@ -560,12 +589,16 @@ class Run:
             log.warning("no snapshot: %s", error)
             raise
         if snapshot.position >= self._journal.start:  # Else the client whose arrays these were has left.
-            self._journal.trim(snapshot.position)
+            self._trim(snapshot.position)
             self.callbacks.committed(snapshot.number)
             await self._snapshots.commit(snapshot)
             self._release()
             self.on_congestion()
         return snapshot.seconds
+
+    def _trim(self, position: int) -> None:
+        forgotten = [entry.program for entry in self._journal.trim(position) if entry.command == Command.UNLOAD]
+        self.programs.forget(forgotten)
 
     def _drained(self) -> bool:
         return any(host.draining for host in self._hosts.values())
@@ -584,7 +617,7 @@ class Run:
         """Goes on with other hosts: those that came take part, those that drain do not. Nothing is replayed."""
         began = time.monotonic()
         moves, self._moves = self._moves, []
-        self._cause = f"host {moves[0].host}: {moves[0].reason}"
+        self._pause = "moving"
         self._leave()
         failure, kind = HostLostError(moves[0].host, moves[0].reason, moves[0].detected_by), "moved"
         try:
@@ -612,3 +645,10 @@ class Run:
         if self._journal.nbytes < _LARGE and seconds > 0:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._large.wait(), seconds)
+
+
+def _program_of(command: Command, arguments: Sequence[Any]) -> int:
+    """The program that a command runs or has forgotten, 0 if it does neither."""
+    if command == Command.EXECUTE:
+        return int(arguments[0])
+    return int(arguments[1]) if command == Command.UNLOAD else 0

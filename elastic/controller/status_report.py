@@ -78,7 +78,7 @@ class RunFacts:
     Attributes:
         operations: that its client has sent so far.
         wanted: how many hosts it was asked to have, spares among them.
-        state: "starting", "running", "recovering" or "failed".
+        state: "starting", "running", "moving" to other hosts, "recovering" or "failed".
         reason: what it waits for, or why it failed.
         placement: the reason of the placement, in words.
         age: since its controller started.
@@ -157,7 +157,7 @@ def assess(run: RunFacts, hosts: Sequence[HostFacts]) -> tuple[str, list[str]]:
     if run.state == "failed":
         return DOWN, [f"the run failed: {run.reason}"]
     reasons = []
-    if run.state != "running":
+    if run.state not in ("running", "moving"):
         reasons.append(f"the run is {run.state}: {run.reason}")
     members = [host for host in hosts if host.member]
     reasons += [f"host {host.id} is {host.state}: {host.reason}" for host in members if host.state not in _LIVES]

@@ -197,11 +197,22 @@ class World:
             for host, outcome in zip(futures, outcomes, strict=True)
         }
 
-    def post(self, devices: tuple[int, ...], header: bytes, payload: wire.Bytes = b"") -> None:
-        """As `send`, of a command that is encoded already."""
+    def post(
+        self,
+        devices: tuple[int, ...],
+        header: bytes,
+        payload: wire.Bytes = b"",
+        far: Callable[[], tuple[bytes, wire.Bytes]] | None = None,
+    ) -> None:
+        """As `send`, of a command that is encoded already; `far()` gives what hosts of other machines get instead."""
         members = self._owners.get(devices) or self._owners_of(devices)
-        if self.failure is None:
-            _send(members, header, payload)
+        if self.failure is not None:
+            return
+        others = [member for member in members if member.host.far] if far is not None else []
+        if far is not None and others:
+            _send(others, *far())
+            members = tuple(member for member in members if not member.host.far)
+        _send(members, header, payload)
 
     def expect(self, devices: tuple[int, ...], request: int, answer: Answer) -> bool:
         """Has `answer` called when each owner of the devices has answered the request; `ask` without the sending.

@@ -30,7 +30,7 @@ from elastic.executor.store import Store, Value
 from elastic.executor.world import Member
 from elastic.host_memory import digest_of
 from elastic.shared_files import map_file, write_file
-from elastic.status import StatusError, status_of
+from elastic.status import Code, StatusError, status_of
 
 Part = list[list[int]]
 """[start, stop] for each dimension."""
@@ -115,9 +115,12 @@ class Engine:
         parts: list[Part] | None,
         memory_kind: str | None,
         path: str | None,
+        digest: bytes | None = None,
     ) -> None:
         try:
             data = map_file(path) if path else payload
+            if digest is not None and digest_of(data) != digest:
+                raise StatusError(Code.DATA_LOSS, f"the bytes of array {array} were changed on their way")
             values = strided(data, dtype, shape, strides) if strides else host_array(data, dtype, shape)
             mine = [(device, part) for device, part in _with_parts(devices, parts) if device in self._member.local]
             shards = [self.place(cut(values, part), device, memory_kind) for device, part in mine]
@@ -217,9 +220,9 @@ class Engine:
         want_blob: bool,
     ) -> None:
         portable = bytes(payload)
-        self._compiler.submit(
-            self._answer,
+        self._prepare(
             request,
+            program,
             lambda: self._programs.compile(program, portable, options, devices, replicas, callbacks, want_blob),
         )
 
@@ -234,10 +237,13 @@ class Engine:
         callbacks: list[int],
     ) -> None:
         def load() -> tuple[None, bytes]:
-            self._programs.load(program, bytes(payload), options, devices, replicas, callbacks)
+            self._programs.load(program, payload, options, devices, replicas, callbacks)
             return None, b""
 
-        self._compiler.submit(self._answer, request, load)
+        self._prepare(request, program, load)
+
+    def _prepare(self, request: int, program: int, work: Callable[[], tuple[Any, wire.Bytes]]) -> None:
+        self._programs.expect(program, self._compiler.submit(self._answer, request, work))
 
     def _unload(self, _: memoryview, request: int, program: int) -> None:
         token = self._programs.unload(program)

@@ -86,6 +86,12 @@ class Executor:
             self._controller_came.set()
         elif hello.get("role") == "callbacks":
             self._callbacks.serve(channel)
+        elif hello.get("role") == "probe":
+            with contextlib.suppress(OSError):
+                channel.send(
+                    {"pid": os.getpid(), "about": f"generation {self._generation}" if self._generation else ""}
+                )
+            channel.close()
         elif hello.get("role") == "peer":
             # A peer of the same world may be ready before this member is.
             self._joined.wait()

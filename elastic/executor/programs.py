@@ -6,6 +6,8 @@ import contextlib
 import re
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -18,8 +20,8 @@ from jaxlib import _hlo, _jax
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
-from elastic import inspection
-from elastic.dtypes import KIND_OF_NAME, TOKEN
+from elastic import inspection, wire
+from elastic.dtypes import KIND_OF_NAME, TOKEN, numpy_dtype
 from elastic.executor.callbacks import Callbacks
 from elastic.executor.store import Binding, Store, Value
 from elastic.executor.world import Member
@@ -32,21 +34,48 @@ _Types = list[tuple[int, list[int]]]
 _COPY = _jax.ArrayCopySemantics.ALWAYS_COPY
 
 
+@dataclass(frozen=True)
+class Facts:
+    """What must be known of a program to run it. XLA takes a while to tell, so it travels with the executable.
+
+    Attributes:
+        donated: the inputs whose memory the program may take for its outputs.
+        results: (shard shape, dtype) of each output.
+    """
+
+    donated: frozenset[int]
+    results: tuple[tuple[tuple[int, ...], np.dtype], ...]
+
+    @classmethod
+    def of(cls, executable: Any) -> Facts:
+        return cls(donated_inputs(executable), tuple(_result_shapes(executable)))
+
+    def pack(self, blob: bytes) -> bytes:
+        """A serialized executable with these."""
+        return wire.frame([sorted(self.donated), [(shape, dtype.name) for shape, dtype in self.results]], blob)
+
+    @classmethod
+    def unpack(cls, packed: wire.Bytes) -> tuple[Facts, bytes]:
+        """Raises `FrameError`."""
+        (donated, results), blob = wire.unframe(packed)
+        return cls(frozenset(donated), tuple((tuple(shape), numpy_dtype(name)) for shape, name in results)), bytes(blob)
+
+
 class Program:
     """A loaded executable, bound to its devices."""
 
-    def __init__(self, executable: Any, binding: Binding, callbacks: Sequence[int]) -> None:
+    def __init__(self, executable: Any, binding: Binding, callbacks: Sequence[int], facts: Facts) -> None:
         self.executable = executable
         self.last_token: Any = None
         """The end of the last execution, kept for programs that call back into the client."""
         self._calls_back = bool(callbacks)
         self.binding = binding
-        self.donated = donated_inputs(executable)
+        self.donated = facts.donated
         self._handlers = [
             _jax.array_result_handler(
                 core.ShapedArray(shape, dtype), binding.sharding, committed=True, _skip_checks=True
             )
-            for shape, dtype in _result_shapes(executable)
+            for shape, dtype in facts.results
         ]
 
     def run(
@@ -88,6 +117,7 @@ class Programs:
         self._lock = threading.Lock()
         self._bindings: dict[tuple[int, ...], Binding] = {}
         self._programs: dict[int, Program] = {}
+        self._coming: dict[int, Future[None]] = {}
 
     def binding(self, devices: Sequence[int]) -> Binding:
         """The one `Binding` of a device list."""
@@ -128,21 +158,23 @@ class Programs:
                 host_callbacks=[self._callbacks.stub(callback) for callback in callbacks],
             )
         del inspectors
-        self._programs[number] = Program(executable, binding, callbacks)
+        facts = Facts.of(executable)
+        self._programs[number] = Program(executable, binding, callbacks, facts)
         tokens = any(kind == TOKEN for kind, _ in (*arguments, *results))
-        blob = self._member.client.serialize_executable(executable) if want_blob and not tokens else b""
+        blob = facts.pack(self._member.client.serialize_executable(executable)) if want_blob and not tokens else b""
         return describe(executable, len(arguments), results), blob
 
     def load(
         self,
         number: int,
-        blob: bytes,
+        packed: wire.Bytes,
         options: bytes,
         devices: Sequence[int],
         replicas: int,
         callbacks: Sequence[int],
     ) -> None:
         """Loads an executable that another executor of this pool has compiled and serialized."""
+        facts, blob = Facts.unpack(packed)
         binding = self.binding(devices)
         executable = self._member.client.deserialize_executable(
             blob,
@@ -150,7 +182,11 @@ class Programs:
             self._options(options, binding, replicas),
             host_callbacks=[self._callbacks.stub(callback) for callback in callbacks],
         )
-        self._programs[number] = Program(executable, binding, callbacks)
+        self._programs[number] = Program(executable, binding, callbacks, facts)
+
+    def expect(self, number: int, coming: Future[None]) -> None:
+        """A program is being compiled or loaded by another thread; whoever wants it waits until that has ended."""
+        self._coming[number] = coming
 
     def finish_callbacks(self) -> None:
         """Waits until no execution that was started calls back any more."""
@@ -160,10 +196,15 @@ class Programs:
                     program.last_token.block_until_ready()
 
     def get(self, number: int) -> Program:
+        """Raises `KeyError` if there is none, or it could not be made."""
+        if number in self._coming:
+            self._coming.pop(number).result()
         return self._programs[number]
 
     def unload(self, number: int) -> Any:
         """Forgets a program; the token of its last execution if that may still call back, else None."""
+        if number in self._coming:
+            self._coming.pop(number).result()
         program = self._programs.pop(number, None)
         return program and program.last_token
 

@@ -26,7 +26,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from elastic import host_memory
+from elastic import host_memory, stacks
 from elastic.signals import die_with_parent
 
 BEAT_S = 0.1
@@ -34,6 +34,7 @@ BEAT_S = 0.1
 
 def main() -> None:
     die_with_parent(signal.SIGKILL, int(sys.argv[3]))
+    stacks.offer()
     faulthandler.enable()  # An executor that XLA takes down leaves its stack as its last words.
     control = socket.socket(fileno=int(sys.argv[1]))
     host = sys.argv[2]
@@ -41,8 +42,9 @@ def main() -> None:
 
     import elastic.executor.engine
     import elastic.executor.process
-    import elastic.executor.world  # noqa: F401
+    import elastic.executor.world
 
+    elastic.executor.world.prepare()
     _send(control, {"imported": True})
     wake_reader, wake_writer = socket.socketpair()
     wake_writer.setblocking(False)
@@ -50,6 +52,7 @@ def main() -> None:
     signal.signal(signal.SIGCHLD, lambda *_: None)
     # Preemption notices and Ctrl-C are the agent's to handle.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     selector = selectors.DefaultSelector()
     selector.register(control, selectors.EVENT_READ)
     selector.register(wake_reader, selectors.EVENT_READ)

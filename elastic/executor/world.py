@@ -53,6 +53,17 @@ class Member:
         return self.spec.peers[self.spec.placement[device][0]]
 
 
+def prepare() -> None:
+    """What every member needs and need not do itself: done once in a process from which members are forked.
+
+    Starts no thread. It saves each of them most of a fifth of a second of one core.
+    """
+    # What a client does as it lowers a program that calls LAPACK; here programs come lowered.
+    _lapack.initialize()
+    # JAX looks for plugins in all that is installed before it makes its first device client.
+    xla_bridge._discover_and_register_pjrt_plugins()
+
+
 def coordinate(host: str, processes: int) -> str:
     """Starts the coordination service of a world of `processes` here, on a free port; returns its address.
 
@@ -116,8 +127,6 @@ def pool_threads(virtual_devices: int) -> int:
 
 def _prepare_cpu(devices: int, host: str) -> None:
     """CPU devices in any number, joined by gloo even where one process has them all: other collectives, other bits."""
-    # What a client does as it lowers a program that calls LAPACK; here programs come lowered.
-    _lapack.initialize()
     jax.config.update("jax_num_cpu_devices", devices)
     collectives = _jax.make_gloo_tcp_collectives(distributed.global_state.client, hostname=host)
     xla_bridge.register_backend_factory(

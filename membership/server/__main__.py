@@ -34,8 +34,7 @@ _OPTIONS = (
     # Clients may ask whether a connection lives as often as they may ask etcd.
     ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
     ("grpc.max_receive_message_length", 4 << 20),
-    # Else gRPC cancels some of a thousand requests that come at once, and their clients cannot know what became of
-    # them.
+    # Else gRPC cancels some of a thousand requests that come at once, and clients cannot know what became of those.
     ("grpc.server.max_pending_requests", 1 << 20),
     ("grpc.server.max_pending_requests_hard_limit", 1 << 20),
 )

@@ -123,9 +123,9 @@ class Service:
         async def handle(_requests: object, context: Context) -> None:
             try:
                 self._admit(context)
+                await serve(context)
             except Refusal as refusal:
                 await context.abort(refusal.code, refusal.text)
-            await serve(context)
 
         handler = grpc.stream_stream_rpc_method_handler(
             handle,
@@ -144,6 +144,7 @@ class Service:
 
     async def _keep_alive(self, context: Context) -> None:
         while (request := await context.read()) is not grpc.aio.EOF:
+            _check(request)
             await context.write(self._store.keep_alive(request, time.monotonic()))
 
     async def _watch(self, context: Context) -> None:
@@ -160,6 +161,7 @@ class Service:
         teller = asyncio.create_task(tell())
         try:
             while (request := await context.read()) is not grpc.aio.EOF:
+                _check(request)
                 session.request(request)
                 news.set()
         finally:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from elastic import cli, local_pool
@@ -24,8 +24,11 @@ class FakePool(LocalPool):
     def agent_command(self, host: str, directory: RunDirectory) -> Sequence[str]:
         return self._fake(super().agent_command(host, directory))
 
-    def controller_command(self, addresses: Mapping[str, str], directory: RunDirectory) -> Sequence[str]:
-        return self._fake(super().controller_command(addresses, directory))
+    def controller_command(self, directory: RunDirectory) -> Sequence[str]:
+        return self._fake(super().controller_command(directory))
+
+    def membership_command(self, directory: RunDirectory) -> Sequence[str]:
+        return self._fake(super().membership_command(directory))
 
     def _fake(self, command: Sequence[str]) -> Sequence[str]:
         assert list(command[:2]) == [sys.executable, "-m"]

@@ -68,9 +68,9 @@ class Run:
                 process.kill()
 
     def wait_for(self, text: str, timeout_s: float = 60) -> None:
-        """Returns when the script has printed a line that contains `text`."""
+        """Returns when the script has printed, or the launcher has said, a line that contains `text`."""
         with self._heard:
-            found = self._heard.wait_for(lambda: any(text in line for line in self.output), timeout_s)
+            found = self._heard.wait_for(lambda: any(text in line for line in (*self.output, *self.errors)), timeout_s)
         assert found, f"{text!r} did not come; got {self.output} and {self.errors}"
 
     def snapshot(self) -> list[psutil.Process]:

@@ -98,7 +98,7 @@ def test_what_follows_the_script_is_the_scripts(started, script, line, arguments
     ("line", "text"),
     [
         ("", "required: COMMAND; see `elastic --help`"),
-        ("rnu", "invalid choice: 'rnu' (choose from 'run'); see `elastic --help`"),
+        ("rnu", "invalid choice: 'rnu' (choose from 'run', "),
         ("run", "no script to run; give one: elastic run SCRIPT [ARGS...]"),
         ("run -m", "no script to run"),
         ("run --hosts 2", "no script to run"),

@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from elastic import local_pool
 from elastic.errors import HostLostError, PoolError, UsageError
 from elastic.local_pool import ControllerDied, HostLost, HostRecovered, StartInterrupted
 from tests.elastic.fake_pool import FAULTS, FakePool
@@ -47,7 +48,7 @@ def _next_event(pool, timeout_s=20.0):
 def test_a_pool_comes_up_and_leaves_nothing(base):
     with FakePool(hosts=3, devices_per_host=2, base_dir=base) as pool:
         pids = _pids(pool)
-        assert sorted(pids) == ["controller", "h0", "h1", "h2"]
+        assert sorted(pids) == ["controller", "h0", "h1", "h2", "membership"]
         assert pool.address == f"grpc://unix:{pool.directory.path}/client.sock"
         assert pool.poll() is None
     wait_gone(pids.values(), 0)
@@ -56,16 +57,18 @@ def test_a_pool_comes_up_and_leaves_nothing(base):
 
 
 def test_command_lines_are_the_contract(base):
-    with FakePool(hosts=2, devices_per_host=4, base_dir=base) as pool:
+    with FakePool(hosts=2, devices_per_host=4, spares=1, snapshot_budget=0.25, base_dir=base) as pool:
         path = str(pool.directory.path)
-        agent = _note(pool, "h1")["argv"][2:]
-        assert agent == ["--id", "h1", "--devices", "4", "--listen", "127.0.0.1:0", "--run-dir", path]
+        etcd = ["--pool", f"etcd://unix:{path}/etcd.sock"]
+        membership = _note(pool, "membership")["argv"][2:]
+        assert membership == ["--unix", f"{path}/etcd.sock"]
+        agent = _note(pool, "h2")["argv"][2:]
+        assert agent == ["--id", "h2", "--devices", "4", *etcd, "--run-dir", path]
         controller = _note(pool, "controller")["argv"][2:]
-        assert controller[:4] == ["--run-dir", path, "--virtual-devices", "8"]
-        assert controller[4::2] == ["--host", "--host"]
-        assert [host.split("=127.0.0.1:")[0] for host in controller[5::2]] == ["h0", "h1"]
+        sizes = ["--hosts", "2", "--spares", "1", "--virtual-devices", "8", "--snapshot-budget", "0.25"]
+        assert controller == ["--run-dir", path, *etcd, "--run-id", pool.directory.path.name, *sizes]
         secret = pool.directory.secret.read_text()
-        assert not any(secret in argument for argument in (*agent, *controller))
+        assert not any(secret in argument for argument in (*membership, *agent, *controller))
 
 
 def test_children_have_sessions_of_their_own_and_a_clean_environment(base, monkeypatch):
@@ -81,15 +84,23 @@ def test_children_have_sessions_of_their_own_and_a_clean_environment(base, monke
             assert note["env"]["PYTHONSAFEPATH"] == "1"
 
 
-def test_a_child_that_says_why_it_failed(base, fault):
-    fault(h1="fail")
-    with pytest.raises(PoolError, match="agent of host h1 could not start: the dog ate it; feed the dog") as raised:
+@pytest.mark.parametrize(("name", "called"), [("membership", "the membership server"), ("h1", "the agent of host h1")])
+def test_a_child_that_says_why_it_failed(base, fault, name, called):
+    fault(**{name: "fail"})
+    with pytest.raises(PoolError, match=f"{called} could not start: the dog ate it; feed the dog") as raised:
         FakePool(base_dir=base).start()
     assert "what the log says" in str(raised.value)
     assert not list(base.iterdir())
 
 
-@pytest.mark.parametrize(("name", "called"), [("h2", "the agent of host h2"), ("controller", "the controller")])
+@pytest.mark.parametrize(
+    ("name", "called"),
+    [
+        ("membership", "the membership server"),
+        ("h2", "the agent of host h2"),
+        ("controller", "the controller"),
+    ],
+)
 def test_a_child_that_dies_while_starting(base, fault, name, called):
     fault(**{name: "die"})
     with pytest.raises(PoolError, match=f"{called} ended with exit code 3 while the pool started") as raised:
@@ -111,7 +122,7 @@ def test_an_old_log_is_not_quoted(base, fault):
 
 def test_a_child_that_cannot_be_started(base, monkeypatch):
     pool = FakePool(base_dir=base)
-    monkeypatch.setattr(pool, "controller_command", lambda addresses, directory: ["/no/such/program"])
+    monkeypatch.setattr(pool, "controller_command", lambda directory: ["/no/such/program"])
     with pytest.raises(PoolError, match="cannot start the pool"):
         pool.start()
     assert not list(base.iterdir())
@@ -133,6 +144,8 @@ def test_a_start_can_be_interrupted(base, fault):
 
 
 def test_wrong_settings_start_nothing(base):
+    with pytest.raises(UsageError, match="budget"):
+        FakePool(snapshot_budget=1, base_dir=base).start()
     with pytest.raises(UsageError, match="0 hosts"):
         FakePool(hosts=0, base_dir=base).start()
     with socket.create_server(("127.0.0.1", 0)) as server, pytest.raises(UsageError, match="in use"):
@@ -174,12 +187,42 @@ def test_a_host_that_dies_is_told_once_and_the_run_goes_on(base):
         os.kill(pids["h1"], signal.SIGKILL)
         event = _next_event(pool)
         words = f"its agent (pid {pids['h1']}) was killed by SIGKILL"
-        assert event == HostRecovered("h1", words, "the others take over", 0.25)
+        phases = {"fence": 0.05, "world": 0.2}
+        assert event == HostRecovered("h1", words, True, "the others take over", 0.25, phases, 3)
         assert str(event) == f"host h1 was lost: {words}; the run went on after 0.25 s: the others take over"
+        assert event.phases_text == "fence 50 ms, world 200 ms; 3 operations replayed"
         assert pool.poll() is None
-        assert pool.deadline() is None
         for name in ("h0", "h2", "controller"):
             os.kill(pids[name], 0)
+
+
+def test_a_host_whose_agent_ended_gets_another(base, fault, monkeypatch):
+    monkeypatch.setattr(local_pool, "_RESTART_S", 0.0)
+    fault(controller="welcome")
+    with FakePool(hosts=2, base_dir=base) as pool:
+        for _ in range(3):
+            before = _pids(pool)
+            os.kill(before["h1"], signal.SIGKILL)
+            lost, back = _next_event(pool), _next_event(pool)
+            assert (lost.host, lost.lost) == ("h1", True)
+            assert f"(pid {before['h1']})" in lost.reason
+            assert (back.host, back.lost, back.reason) == ("h1", False, "it joined")
+            assert str(back).startswith("host h1 changed: it joined; the run went on")
+            assert _pids(pool)["h1"] != before["h1"]
+
+
+def test_a_host_that_dies_over_and_over_has_to_wait_for_another_agent_ever_longer(base, monkeypatch):
+    monkeypatch.setattr(local_pool, "_RESTART_S", 1000.0)
+    monkeypatch.setattr(local_pool, "_LONGEST_RESTART_S", 1500.0)
+    with FakePool(hosts=2, base_dir=base) as pool:
+        for pause in (1000, 1500):
+            os.kill(_pids(pool)["h1"], signal.SIGKILL)
+            assert isinstance(_next_event(pool), HostRecovered)
+            assert pause - 20 < pool.deadline() - time.monotonic() <= pause
+            pool._restarts["h1"].at = time.monotonic()
+            before = _pids(pool)["h1"]
+            while _pids(pool)["h1"] == before:
+                pool.poll()
 
 
 def test_hosts_that_die_together_are_told_one_by_one(base):
@@ -256,7 +299,7 @@ def test_a_dead_controller_sends_the_agents_home(base):
         pids = _pids(pool)
         os.kill(pids["controller"], signal.SIGKILL)
         assert _next_event(pool) == ControllerDied(f"(pid {pids['controller']}) was killed by SIGKILL")
-        wait_gone(pids.values())
+        wait_gone([pids["h0"], pids["h1"]])
 
 
 def test_agents_that_do_not_go_home_are_killed(base, fault):

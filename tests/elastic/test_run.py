@@ -2,7 +2,6 @@
 
 import re
 import signal
-import time
 from pathlib import Path
 
 import psutil
@@ -13,16 +12,19 @@ from tests.elastic.runs import Run, run_plainly, run_to_end
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 LOOP = """
-import jax, numpy as np
+import os, sys, jax, numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
 sharding = NamedSharding(Mesh(np.array(jax.devices()), "d"), P("d"))
 x = jax.device_put(np.arange(24.0, dtype=np.float32), sharding)
 step = jax.jit(lambda a: a - a.sum() / 24 + 1)
-for i in range(10**9):
+i = 0
+while not os.path.exists(os.path.join(os.path.dirname(sys.argv[0]), "end")):
     x = step(x)
     float(x[0])
+    i += 1
     if i == 3:
         print("running", flush=True)
+print("ended")
 """
 
 
@@ -82,21 +84,22 @@ def test_checkpoints_of_orbax_are_written_meanwhile_and_restored_on_other_hosts(
 
 def test_hundreds_of_collectives_may_be_under_way_at_once(tmp_path):
     script = tmp_path / "chain.py"
-    script.write_text(LOOP.split("for i in")[0] + "for _ in range(300): x = step(x)\nprint(np.asarray(x)[:3])\n")
+    script.write_text(LOOP.split("i = 0")[0] + "for _ in range(300): x = step(x)\nprint(np.asarray(x)[:3])\n")
     run = run_to_end(script, hosts=2, devices=2)
     assert run.output == ["[-10.5  -9.5  -8.5]"]
 
 
-def test_an_upload_leaves_no_file_in_shared_memory(tmp_path):
+def test_the_file_of_an_upload_goes_when_a_snapshot_holds_its_bytes(tmp_path):
     script = tmp_path / "upload.py"
     script.write_text(
         "import os, jax, numpy as np\n"
         "x = [jax.device_put(np.full(1 << 20, i, np.uint8), d) for i, d in enumerate(jax.devices())]\n"
         "print([int(a[5]) for a in x])\n"
         "directory = os.environ['IFRT_PROXY_GRPC_LARGE_TRANSFER_OPTIMIZATION_DIRECTORY']\n"
-        "print(directory.startswith('/dev/shm/elastic-'), os.listdir(directory))\n"
+        "while os.listdir(directory):\n    x[0] += 1\n"
+        "print(directory.startswith('/dev/shm/elastic-'), [int(a[7]) for a in x[1:]])\n"
     )
-    assert run_to_end(script).output == ["[0, 1, 2, 3]", "True []"]
+    assert run_to_end(script).output == ["[0, 1, 2, 3]", "True [1, 2, 3]"]
 
 
 @pytest.mark.parametrize(("statement", "code"), [("pass", 0), ("raise SystemExit(7)", 7), ("1/0", 1)])
@@ -122,19 +125,28 @@ def test_a_script_may_end_before_its_programs_have_made_their_callbacks(tmp_path
 
 
 @pytest.mark.parametrize("victim", ["executor", "agent", "template"])
-def test_a_host_that_dies_ends_the_run_with_an_error_that_names_it(loop, victim):
-    with Run(loop, hosts=3, devices=1) as run:
+def test_a_host_that_dies_is_told_of_and_the_script_goes_on(loop, tmp_path, victim):
+    with Run(loop, hosts=3, devices=1, options=("-v",)) as run:
         run.wait_for("running")
-        processes = run.role(victim)
-        dead = processes[1]
-        started = time.monotonic()
-        dead.kill()
-        assert run.finish() == 1
-        assert time.monotonic() - started < 3
+        run.role(victim)[1].kill()
+        run.wait_for("the run went on")
+        (tmp_path / "end").touch()
+        assert run.finish() == 0, run.text
         run.wait_until_gone(2)
-    assert re.search(r"JaxRuntimeError: UNAVAILABLE: host h\d was lost: .*(SIGKILL|connection|agent)", run.text), (
-        run.text
-    )
+    (told,) = [line for line in run.errors if "was lost" in line]
+    assert re.search(r"elastic: host h\d was lost: .*(SIGKILL|agent)", told), run.text
+    assert run.output[-1] == "ended"
+
+
+def test_a_script_that_has_lost_its_last_host_gets_an_error_that_names_it(loop):
+    with Run(loop, hosts=2, devices=1) as run:
+        run.wait_for("running")
+        for agent in run.role("agent"):
+            agent.kill()
+        assert run.finish() == 1
+        run.wait_until_gone(2)
+    assert re.search(r"JaxRuntimeError: UNAVAILABLE: host h\d was lost: ", run.text), run.text
+    assert re.search(r"elastic: error: host h\d was lost: .*; the run cannot go on", run.text), run.text
 
 
 def test_a_dead_controller_gives_the_script_an_error_and_ends_the_pool(loop):

@@ -290,6 +290,14 @@ def test_a_connection_that_ends_in_the_handshake_is_the_end_of_the_file(listener
             wire.accept(sock, SECRET)
 
 
+def test_a_frame_is_taken_apart_again():
+    message, payload = wire.unframe(wire.frame(["a", 1], b"bytes"))
+    assert (message, bytes(payload)) == (["a", 1], b"bytes")
+    for broken in (b"", wire.frame(["a"])[:-1], wire.frame(["a"]) + b"more"):
+        with pytest.raises(wire.FrameError):
+            wire.unframe(broken)
+
+
 def test_nobody_there_is_an_os_error(listener):
     address = address_of(listener)
     listener.close()

@@ -13,7 +13,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.membership.servers import Embedded, NotInstalled, RealEtcd, Server, etcd_program
+from tests.membership.servers import (
+    FAST_ELECTION_MS,
+    STEADY_ELECTION_MS,
+    Embedded,
+    NotInstalled,
+    RealEtcd,
+    Server,
+    etcd_program,
+)
 
 KINDS = ("embedded", "etcd", "etcd3")
 TEST_SECONDS = 25
@@ -48,14 +56,15 @@ def prefix() -> str:
     return f"/test/{uuid.uuid4().hex}/"
 
 
-def started(kind: str, directories: pytest.TempPathFactory) -> Server:
+def started(kind: str, directories: pytest.TempPathFactory, election_ms: int = FAST_ELECTION_MS) -> Server:
     if kind != "embedded":
         try:
             etcd_program()
         except NotInstalled as error:
             pytest.fail(str(error))
     directory = directories.mktemp(kind)
-    server = Embedded(directory) if kind == "embedded" else RealEtcd(directory, 3 if kind == "etcd3" else 1)
+    nodes = 3 if kind == "etcd3" else 1
+    server = Embedded(directory) if kind == "embedded" else RealEtcd(directory, nodes, election_ms=election_ms)
     server.start()
     return server
 
@@ -75,7 +84,7 @@ def server(
     """Each kind of server, shared with other tests."""
     kind: str = request.param
     if kind not in shared_servers:
-        shared_servers[kind] = started(kind, tmp_path_factory)
+        shared_servers[kind] = started(kind, tmp_path_factory, STEADY_ELECTION_MS)
     return shared_servers[kind]
 
 

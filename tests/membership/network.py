@@ -40,6 +40,7 @@ class Network:
         self.refused = asyncio.Event()
         self._passing = {direction: asyncio.Event() for direction in _DIRECTIONS}
         self._open: set[_Connection] = set()
+        self._serving: set[asyncio.Task[None]] = set()
         self._cut = False
         self._limits: Iterator[int] = iter(())
         self.heal()
@@ -74,16 +75,30 @@ class Network:
     def heal(self) -> None:
         """Ends `hold`, `hold_open_connections` and `cut`: what was held arrives, and connections are welcome."""
         self._cut = False
+        self._pass_all()
+
+    def _pass_all(self) -> None:
         for connection in self._open:
             connection.passing.set()
         for passing in self._passing.values():
             passing.set()
+
+    async def end(self) -> None:
+        """Breaks all connections for good."""
+        self.cut()
+        self._pass_all()
+        if self._serving:
+            await asyncio.wait(self._serving)
 
     async def listen(self, target: str) -> asyncio.Server:
         """Makes a way to the endpoint ``target``."""
         host, _, port = target.rpartition(":")
 
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            task = asyncio.current_task()
+            assert task is not None
+            self._serving.add(task)
+            task.add_done_callback(self._serving.discard)
             self.connections += 1
             if self._cut:
                 self.refused.set()
@@ -94,6 +109,10 @@ class Network:
                 up_reader, up_writer = await asyncio.open_connection(host, int(port))
             except OSError:
                 writer.transport.abort()
+                return
+            if self._cut:  # Meanwhile.
+                writer.transport.abort()
+                up_writer.transport.abort()
                 return
             connection = _Connection(writer, up_writer)
             self._open.add(connection)
@@ -139,7 +158,7 @@ async def network(targets: Sequence[str]) -> AsyncIterator[Network]:
     """A network before these endpoints."""
     net = Network()
     async with contextlib.AsyncExitStack() as stack:
-        stack.callback(net.recycle)
+        stack.push_async_callback(net.end)
         for target in targets:
             stack.callback((await net.listen(target)).close)
         yield net

@@ -23,8 +23,11 @@ from membership import PoolAddress
 from membership.address import PASSWORD
 
 ROOT = Path(__file__).resolve().parents[2]
-HEARTBEAT_MS, ELECTION_MS = 10, 100
-_PORTS = (20_000, 32_000)
+FAST_ELECTION_MS, STEADY_ELECTION_MS = 100, 500
+"""For tests that kill leaders, and for those that would rather have none changed because the machine is busy."""
+
+_WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+_PORTS = range(20_000 + 3_000 * (_WORKER % 4), 23_000 + 3_000 * (_WORKER % 4))
 _PR_SET_PDEATHSIG = 1
 _STARTS, _START_SECONDS = 5, 30
 _libc = ctypes.CDLL(None)
@@ -55,11 +58,12 @@ def free_ports(count: int) -> list[int]:
     """Ports that nobody listens on now.
 
     They lie below those that the kernel gives to outgoing connections: while a node is down, one of those could take
-    its port, or even reach itself.
+    its port, or even reach itself. Test processes that run beside each other keep to ports of their own, for the same
+    reason.
     """
     ports: list[int] = []
     while len(ports) < count:
-        port = random.randrange(*_PORTS)
+        port = random.choice(_PORTS)
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
@@ -111,7 +115,6 @@ class Node:
                 *("--listen-client-urls", client, "--advertise-client-urls", client),
                 *("--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer),
                 *("--initial-cluster", members, "--initial-cluster-token", str(self._directory)),
-                *("--heartbeat-interval", str(HEARTBEAT_MS), "--election-timeout", str(ELECTION_MS)),
                 *("--logger", "zap", "--log-level", "info", *self._options),
             ],
             stdin=subprocess.DEVNULL,
@@ -165,8 +168,18 @@ class Node:
 class RealEtcd(Server):
     """A cluster of real etcd nodes."""
 
-    def __init__(self, directory: Path, nodes: int, options: Sequence[str] = (), scheme: str = "http") -> None:
-        self._directory, self._count, self._options, self._scheme = directory, nodes, options, scheme
+    def __init__(
+        self,
+        directory: Path,
+        nodes: int,
+        options: Sequence[str] = (),
+        *,
+        scheme: str = "http",
+        election_ms: int = FAST_ELECTION_MS,
+    ) -> None:
+        self._directory, self._count, self._scheme = directory, nodes, scheme
+        timing = ("--heartbeat-interval", str(election_ms // 10), "--election-timeout", str(election_ms))
+        self._options = (*timing, *options)
         self.nodes: list[Node] = []
 
     def start(self) -> None:

@@ -9,6 +9,7 @@ import pytest
 from membership import Compare, Etcd, EtcdUnavailable, MemberStatus, OutcomeUnknown, PutKey, Timing
 from tests.membership.network import network
 from tests.membership.servers import RealEtcd, Server
+from tests.membership.writing import write_surely
 
 BRISK = Timing(call=2.0, attempt=0.5, connect=0.3)
 
@@ -156,9 +157,4 @@ async def test_a_member_without_a_leader_refuses_at_once_and_definitely(etcd3: R
             node.launch(etcd3.nodes)
         for node in others:
             assert node.wait_until_ready()
-        while True:
-            try:
-                await etcd.put(prefix + "a", b"")
-            except EtcdUnavailable:
-                continue
-            break
+        await write_surely(etcd, prefix + "b", 1)

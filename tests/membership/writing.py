@@ -18,7 +18,10 @@ async def write_many(etcd: Etcd, prefix: str, first: int, count: int) -> list[in
     written: list[tuple[int, int]] = []
 
     async def write(number: int) -> None:
-        written.append((await etcd.put(f"{prefix}{number}", b"%d" % number), number))
+        await write_surely(etcd, f"{prefix}{number}", number)
+        kv = await etcd.get(f"{prefix}{number}")
+        assert kv is not None
+        written.append((kv.mod_revision, number))
 
     last = first + count - 1
     for begin in range(first, last, _AT_ONCE):

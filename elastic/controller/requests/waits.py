@@ -9,8 +9,9 @@ from elastic import wire
 from elastic.commands import Command
 from elastic.controller.requests.answers import LATER, Respond
 from elastic.controller.session import Session
+from elastic.host_memory import digest_of
 from elastic.proto import ifrt_pb2 as pb
-from elastic.status import StatusError
+from elastic.status import Code, StatusError
 
 _SHARED_READ = 1 << 20
 """Bytes from which a read comes as a file in shared memory: it saves more copies than the file costs."""
@@ -24,9 +25,11 @@ def copy_to_host_buffer(session: Session, request: pb.CopyToHostBufferRequest, r
     path = session.buffers.download_path(handle) if array.nbytes >= _SHARED_READ else None
 
     def answer(error: StatusError | None, result: Any, payload: wire.Bytes) -> None:
-        if error is None and path is not None:
+        if error is None and path is not None and payload and digest_of(payload) != result:
+            error = StatusError(Code.DATA_LOSS, f"the bytes of array {array.number} were changed on their way")
+        elif error is None and path is not None and not payload:
             session.buffers.store_mapped(handle, path)
-        elif error is None:
+        elif error is None:  # Small, or of a host on another machine.
             session.buffers.store(handle, payload)
         respond(error or pb.CopyToHostBufferResponse())
 

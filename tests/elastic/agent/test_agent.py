@@ -19,6 +19,11 @@ from tests.elastic.connections import PATIENCE
 from tests.elastic.processes import wait_gone
 
 
+def command(directory):
+    pool = f"etcd://unix:{directory / 'etcd.sock'}"
+    return [sys.executable, "-m", "elastic.agent", "--id=h7", "--devices=2", "--pool", pool, f"--run-dir={directory}"]
+
+
 class Agent:
     """`python -m elastic.agent`, and the ends of connections to it."""
 
@@ -27,8 +32,15 @@ class Agent:
         (directory / "secret").write_text(self.secret.hex())
         (directory / "logs").mkdir()
         self.directory = directory
+        self.membership = subprocess.Popen(
+            [sys.executable, "-m", "membership.server", "--unix", directory / "etcd.sock"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert json.loads(self.membership.stdout.readline())["ready"]
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "elastic.agent", "--id=h7", "--devices=2", f"--run-dir={directory}"],
+            command(directory),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -55,7 +67,7 @@ class Agent:
         """A controller that uses this host, and (pid, address) of the standby it finds or waits for."""
         made = Controller(self.dial({"role": "controller"}))
         try:
-            assert made.hear() == {"host": "h7", "devices": 2, "pid": self.process.pid}
+            assert made.hear() == {"host": "h7", "devices": 2, "pid": self.process.pid, "holds": []}
             yield made, *made.standby()
         finally:
             made.channel.close()
@@ -64,8 +76,9 @@ class Agent:
         return [process.pid for process in psutil.Process(self.process.pid).children(recursive=True)]
 
     def close(self):
-        self.process.kill()
-        self.process.communicate()
+        for process in (self.process, self.membership):
+            with process:
+                process.kill()
 
 
 class Controller:
@@ -225,12 +238,13 @@ def test_an_agent_that_ends_leaves_no_process(tmp_path, end):
         agent.process.wait(PATIENCE)
         wait_gone(family)
     assert agent.process.returncode == (0 if end == "launcher-gone" else -signal.SIGKILL)
-    agent.process.stdout.close()
+    agent.close()
 
 
 def test_an_agent_that_cannot_start_says_why(tmp_path):
-    command = [sys.executable, "-m", "elastic.agent", "--id=h7", "--devices=2", f"--run-dir={tmp_path}"]
-    ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE)
+    ended = subprocess.run(
+        command(tmp_path), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE
+    )
     assert ended.returncode == 1
     assert "h7 cannot start" in json.loads(ended.stdout)["failed"]
 

@@ -4,11 +4,12 @@ import asyncio
 import os
 import signal
 
+import psutil
 import pytest
 
 from elastic import host_memory
 from elastic.agent.agent import executor_environment
-from elastic.agent.template import Template, describe_exit
+from elastic.agent.template import Exit, Template, describe_exit, ended_by_itself
 from tests.elastic.connections import SECRET, run
 from tests.elastic.processes import wait_gone
 
@@ -51,15 +52,17 @@ def test_standbys_come_are_killed_and_come_again(log, environment):
         template = heard.start(log, environment)
         first, address = await heard.standbys.get()
         assert address.startswith("127.0.0.1:")
+        # Nothing that it imported or prepared has started a thread, which a fork would leave behind.
+        assert psutil.Process(first).parent().num_threads() == 1
         os.kill(first, signal.SIGKILL)
-        assert await heard.exits.get() == (first, "was killed by SIGKILL")
+        assert await heard.exits.get() == (first, Exit("was killed by SIGKILL", by_itself=False))
         assert heard.standbys.empty()  # When to have another is for the agent to say.
         template.fork()
         template.fork()
         (second, _), (third, _) = await heard.standbys.get(), await heard.standbys.get()
         assert len({first, second, third}) == 3
         template.kill(second)
-        assert await heard.exits.get() == (second, "was killed by SIGKILL")
+        assert await heard.exits.get() == (second, Exit("was killed by SIGKILL", by_itself=False))
         template.kill(second)  # Gone already; its pid may be another's by now.
         os.kill(third, signal.SIGSTOP)  # Even one that cannot do anything any more ...
         template.close()
@@ -73,10 +76,10 @@ def test_a_template_that_cannot_start_is_tried_twice_and_its_last_words_are_kept
         del environment["ELASTIC_SECRET_FILE"]
         heard = Heard()
         template = heard.start(log, environment)
-        pid, reason = await heard.exits.get()
+        pid, exit = await heard.exits.get()
         assert pid == 0
-        assert "executors cannot start here" in reason
-        assert "exited with status 1" in reason
+        assert "executors cannot start here" in exit.reason
+        assert "exited with status 1" in exit.reason
         assert "ELASTIC_SECRET_FILE" in template.log_tail()
         assert log.read_text().count("Traceback") == 2
         template.fork()
@@ -110,17 +113,19 @@ def status_of(work):
 
 
 @pytest.mark.parametrize(
-    ("work", "words"),
+    ("work", "words", "by_itself"),
     [
-        ("exit 0", "exited with status 0"),
-        ("exit 3", "exited with status 3"),
-        ("kill -KILL $$", "was killed by SIGKILL"),
-        ("kill -ABRT $$", "was killed by SIGABRT"),
-        ("kill -SEGV $$", "was killed by SIGSEGV"),
+        ("exit 0", "exited with status 0", False),
+        ("exit 3", "exited with status 3", True),
+        ("kill -KILL $$", "was killed by SIGKILL", False),
+        ("kill -TERM $$", "was killed by SIGTERM", False),
+        ("kill -ABRT $$", "was killed by SIGABRT", True),
+        ("kill -SEGV $$", "was killed by SIGSEGV", True),
     ],
 )
-def test_the_end_of_a_process_is_said_in_words(work, words):
-    assert describe_exit(status_of(work)) == words
+def test_the_end_of_a_process_is_said_in_words_and_whether_it_was_its_own_doing(work, words, by_itself):
+    status = status_of(work)
+    assert (describe_exit(status), ended_by_itself(status)) == (words, by_itself)
 
 
 def test_a_signal_without_a_name_is_said_by_its_number():

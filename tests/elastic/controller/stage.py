@@ -18,6 +18,7 @@ class FakeHost:
         self.id = id
         self.pid = pid
         self.address = address
+        self.far = False
         self.ready = asyncio.Event()
         self.ready.set()
         self.taken = False

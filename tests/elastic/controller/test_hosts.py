@@ -5,7 +5,7 @@ import contextlib
 
 import pytest
 
-from elastic.controller.hosts import Host
+from elastic.controller.hosts import Exit, Host
 from elastic.errors import PoolError
 from tests.elastic.connections import SECRET, frames_server, run
 
@@ -29,10 +29,10 @@ async def stage():
         losses = []
         lost = asyncio.Event()
         connecting = asyncio.create_task(
-            Host.connect("h3", server.address, SECRET, lambda *loss: (losses.append(loss), lost.set()))
+            Host.connect("h3", server.address, SECRET, lambda *loss: (losses.append(loss), lost.set()), "r7")
         )
         agent = await server.connections.get()
-        agent.write({"host": "h3", "devices": 2, "pid": 7})
+        agent.write({"host": "h3", "devices": 2, "pid": 7, "holds": [b"digest"]})
         host = await connecting
         made = Stage(host, agent, losses)
         made.lost = lost
@@ -52,8 +52,8 @@ def on_a_stage(play):
 
 def test_a_host_presents_itself_as_the_controller():
     async def play(stage, host, agent):
-        assert agent.hello == {"role": "controller"}
-        assert (host.id, host.devices, host.pid) == ("h3", 2, 7)
+        assert agent.hello == {"role": "controller", "run": "r7"}
+        assert (host.id, host.devices, host.pid, host.holds) == ("h3", 2, 7, [b"digest"])
 
     on_a_stage(play)
 
@@ -73,7 +73,7 @@ def test_a_standby_is_taken_as_soon_as_there_is_one_and_each_once():
 def test_a_standby_that_died_is_not_taken():
     async def play(stage, host, agent):
         agent.write({"standby": 41, "address": "127.0.0.1:1041"})
-        agent.write({"exited": 41, "reason": "was killed by SIGKILL", "log": ""})
+        agent.write({"exited": 41, "reason": "was killed by SIGKILL", "by_itself": False, "log": ""})
         agent.write({"standby": 42, "address": "127.0.0.1:1042"})
         # A first one, to know that all three were heard.
         agent.write({"standby": 43, "address": "127.0.0.1:1043"})
@@ -89,8 +89,9 @@ def test_the_reason_of_an_exit_comes_with_the_last_words():
         await host.take_standby()
         exit = host.exit_of(41)
         assert not exit.done()
-        agent.write({"exited": 41, "reason": "was killed by SIGSEGV", "log": "last line"})
-        reason = await exit
+        agent.write({"exited": 41, "reason": "was killed by SIGSEGV", "by_itself": True, "log": "last line"})
+        assert (await exit).by_itself
+        reason = (await exit).reason
         assert reason.startswith("was killed by SIGSEGV")
         assert "last line" in reason
 
@@ -103,10 +104,10 @@ def test_the_reason_of_an_exit_can_be_asked_for_after_it_was_heard():
     async def play(stage, host, agent):
         agent.write({"standby": 41, "address": "a:1"})
         await host.take_standby()
-        agent.write({"exited": 41, "reason": "was killed by SIGSEGV", "log": ""})
+        agent.write({"exited": 41, "reason": "was killed by SIGSEGV", "by_itself": True, "log": ""})
         agent.write({"standby": 42, "address": "a:2"})
         await host.take_standby()
-        assert await host.exit_of(41) == "was killed by SIGSEGV"
+        assert await host.exit_of(41) == Exit("was killed by SIGSEGV", by_itself=True)
 
     on_a_stage(play)
 
@@ -122,7 +123,9 @@ def test_a_kill_is_passed_on():
 def test_a_host_whose_executors_cannot_start_is_a_pool_error():
     async def play(stage, host, agent):
         taking = asyncio.create_task(host.take_standby())
-        agent.write({"exited": 0, "reason": "executors cannot start here", "log": "No module named jax"})
+        agent.write(
+            {"exited": 0, "reason": "executors cannot start here", "by_itself": False, "log": "No module named jax"}
+        )
         with pytest.raises(PoolError, match="h3") as raised:
             await taking
         assert "executors cannot start here" in str(raised.value)

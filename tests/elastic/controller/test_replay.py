@@ -33,7 +33,7 @@ class PlayedWorld:
         self.asked = []
         self._fatal, self._failing, self._failure = set(fatal), set(failing), failure
 
-    def post(self, devices, header, payload=b""):
+    def post(self, devices, header, payload=b"", far=None):
         self.told.append((devices, wire.unpack_header(header), payload))
 
     async def call(self, devices, command, arguments):

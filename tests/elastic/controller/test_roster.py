@@ -18,12 +18,13 @@ from tests.elastic.controller.pool import pool
 class Run:
     """What a run is told by its roster."""
 
-    def __init__(self, pool, claims, most):
+    def __init__(self, pool, claims, most=8, least=1):
         self.joined, self.lost, self.drains = asyncio.Queue(), asyncio.Queue(), asyncio.Queue()
         self.roster = Roster(
             pool.etcd,
             claims,
             SECRET,
+            least,
             most,
             joined=self.joined.put_nowait,
             lost=lambda *loss: self.lost.put_nowait(loss),
@@ -32,19 +33,23 @@ class Run:
         self.changed = asyncio.Event()
         self.roster.on_change = self.changed.set
 
+    def waits_for(self, least):
+        self.roster._least = least
+        return self.roster.waits_for()
+
     async def until_waits_for(self, least, words):
-        while words not in self.roster.waits_for(least):
+        while words not in self.waits_for(least):
             self.changed.clear()
             await self.changed.wait()
 
 
-def with_a_pool(play, most=8, claims=Claims):
+def with_a_pool(play, most=8, least=1, claims=Claims):
     """Plays with a pool and the roster of a run in it."""
 
     async def main():
         async with pool() as made:
             taken = await made.run("run", claims)
-            run = Run(made, taken, most)
+            run = Run(made, taken, most, least)
             taken._taken = run.roster.taken
             following = asyncio.create_task(run.roster.follow())
             try:
@@ -68,15 +73,15 @@ def test_a_free_host_is_claimed_and_handed_over_as_soon_as_it_has_a_standby():
     async def play(pool, run):
         agent = await pool.host("h1")
         await agent.present()
-        assert agent.connection.hello == {"role": "controller"}
+        assert agent.connection.hello == {"role": "controller", "run": "run"}
         assert await pool.claimed() == {"h1": "run"}
         await run.until_waits_for(1, "0 of 1 (h1 starts)")
         assert run.joined.empty()
         agent.stand_by()
         host = await run.joined.get()
         assert (host.id, host.devices, host.record) == ("h1", 2, agent.registration.record)
-        assert run.roster.waits_for(1) == ""
-        assert run.roster.waits_for(2) == "1 of 2 (1 registered)"
+        assert run.waits_for(1) == ""
+        assert run.waits_for(2) == "1 of 2 (others have to be started)"
 
     with_a_pool(play)
 
@@ -85,7 +90,7 @@ def test_hosts_that_were_there_before_are_taken_too():
     async def play():
         async with pool() as made:
             agents = [await made.host(f"h{index}") for index in range(3)]
-            run = Run(made, await made.run("run"), 8)
+            run = Run(made, await made.run("run"))
             following = asyncio.create_task(run.roster.follow())
             for agent in agents:
                 await agent.serve()
@@ -93,6 +98,37 @@ def test_hosts_that_were_there_before_are_taken_too():
             following.cancel()
 
     run(play())
+
+
+def test_no_host_is_taken_before_there_are_as_many_as_the_run_needs():
+    async def play(pool, run):
+        first = await pool.host("h0")
+        await run.until_waits_for(3, "1 of 3 (others have to be started)")
+        assert run.roster.lacks_hosts
+        second = await pool.host("h1")
+        await run.until_waits_for(3, "2 of 3 (others have to be started)")
+        assert await pool.claimed() == {}
+        third = await pool.host("h2")
+        for agent in (first, second, third):
+            await agent.present()
+        assert await pool.claimed() == {"h0": "run", "h1": "run", "h2": "run"}
+        await run.until_waits_for(3, "0 of 3 (h0 starts, h1 starts, h2 starts)")
+        assert not run.roster.lacks_hosts
+        for agent in (first, second, third):
+            agent.stand_by()
+            await run.joined.get()
+        assert run.waits_for(3) == ""
+
+    with_a_pool(play, least=3)
+
+
+def test_a_host_of_another_machine_is_told_from_those_that_share_files():
+    async def play(pool, run):
+        agent = await pool.host("h1")
+        await agent.serve()
+        assert (await run.joined.get()).far
+
+    with_a_pool(play)
 
 
 def test_no_more_hosts_are_taken_than_the_run_wants_and_one_more_when_one_dies():
@@ -114,21 +150,20 @@ def test_no_more_hosts_are_taken_than_the_run_wants_and_one_more_when_one_dies()
 
 def test_a_host_that_another_run_has_is_left_alone_until_its_claim_ends():
     async def play(pool, run):
-        run.roster._most = 0
         other = await pool.run("other")
         agent = await pool.host("h1")
         assert await other.claim(agent.registration.record)
-        await run.until_waits_for(1, "0 of 1 (h1 is claimed by run other)")
-        run.roster._most = 8
-        free = await pool.host("h2")
-        await free.serve()
-        assert (await run.joined.get()).id == "h2"
-        assert await pool.claimed() == {"h1": "other", "h2": "run"}
+        await run.until_waits_for(2, "0 of 2 (h1 is claimed by run other)")
+        free = [await pool.host("h2"), await pool.host("h3")]
+        for one in free:
+            await one.serve()
+        assert {(await run.joined.get()).id for _ in free} == {"h2", "h3"}
+        assert await pool.claimed() == {"h1": "other", "h2": "run", "h3": "run"}
         await other.release("h1")
         await agent.serve()
         assert (await run.joined.get()).id == "h1"
 
-    with_a_pool(play)
+    with_a_pool(play, least=2)
 
 
 def test_a_host_that_is_given_back_is_free_and_its_connection_ends():
@@ -143,7 +178,7 @@ def test_a_host_that_is_given_back_is_free_and_its_connection_ends():
         await pool.until_gone(pool.keys.claim("h1"))
         assert await other.claim(first.registration.record)
         assert run.lost.empty()
-        assert run.roster.waits_for(1) == ""
+        assert run.waits_for(1) == ""
         await run.until_waits_for(2, "1 of 2 (h1 is claimed by run other)")
 
     with_a_pool(play)
@@ -292,17 +327,16 @@ def test_a_host_that_is_about_to_leave_is_told_once_and_not_taken_again_after_it
 
 def test_a_host_that_drains_is_not_taken():
     async def play(pool, run):
-        run.roster._most = 0
         leaving = await pool.host("h1")
         await leaving.registration.drain("SIGTERM")
-        await run.until_waits_for(1, "h1 drains")
-        run.roster._most = 8
-        staying = await pool.host("h2")
-        await staying.serve()
-        assert (await run.joined.get()).id == "h2"
-        assert await pool.claimed() == {"h2": "run"}
+        await run.until_waits_for(2, "0 of 2 (h1 drains)")
+        staying = [await pool.host("h2"), await pool.host("h3")]
+        for one in staying:
+            await one.serve()
+        assert {(await run.joined.get()).id for _ in staying} == {"h2", "h3"}
+        assert await pool.claimed() == {"h2": "run", "h3": "run"}
 
-    with_a_pool(play)
+    with_a_pool(play, least=2)
 
 
 @pytest.mark.parametrize("says", ["agent", "entry"])
@@ -396,13 +430,16 @@ class AwayAtFirst(Claims):
 
     def __init__(self, *arguments):
         super().__init__(*arguments)
-        self.tries = {"claim": 2, "bury": 2, "release": 2}
+        self.tries = {"claim_together": 2, "claim": 2, "bury": 2, "release": 2}
 
-    async def _try(self, what, work, host):
+    async def _try(self, what, work, argument):
         self.tries[what] -= 1
         if self.tries[what] >= 0:
             raise EtcdUnavailable(what, 5, {})
-        return await work(host)
+        return await work(argument)
+
+    async def claim_together(self, hosts):
+        return await self._try("claim_together", super().claim_together, hosts)
 
     async def claim(self, host):
         return await self._try("claim", super().claim, host)

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from elastic.controller.changes import MOST, Changes, Recovered
+from elastic.controller.replay import Verification
 from elastic.controller.status_report import HostFacts, JournalFacts, RunFacts, SnapshotFacts, report
 from tests.elastic.status_contract import check_report
 
@@ -50,7 +51,7 @@ def gone(index, state="dead", reason="its agent is gone"):
 
 
 def made(run=RUN, hosts=None, changes=()):
-    found = report(run, (host(0), host(1)) if hosts is None else hosts, SNAPSHOT, JOURNAL, changes)
+    found = report(run, hosts or [host(0), host(1)], SNAPSHOT, JOURNAL, changes)
     check_report(json.loads(json.dumps(found)))
     return found
 
@@ -101,6 +102,10 @@ def test_a_run_that_lacks_something_is_degraded_and_says_why(run, hosts, words):
     assert words in "; ".join(found["reasons"])
 
 
+def test_a_run_that_moves_to_other_hosts_is_healthy():
+    assert made(replace(RUN, state="moving", reason="host h2: it joined"))["status"] == "healthy"
+
+
 def test_a_host_that_was_replaced_is_shown_but_does_not_count():
     found = made(hosts=[host(0), host(1), gone(2)])
     assert found["status"] == "healthy"
@@ -117,8 +122,23 @@ def test_only_the_last_changes_are_kept():
     changes = Changes()
     for number in range(MOST + 3):
         changes.add(replace(CHANGE, host=f"h{number}"))
-    assert len(changes.last) == MOST
-    assert changes.last[-1].host == f"h{MOST + 2}"
+    assert len(changes.told()) == MOST
+    assert changes.told()[-1].host == f"h{MOST + 2}"
+
+
+@pytest.mark.parametrize(
+    ("verification", "verified"),
+    [
+        (Verification(), None),
+        (Verification(equal=3), True),
+        (Verification(equal=3, waiting=1), None),
+        (Verification(equal=3, waiting=1, different=["array 7"]), False),
+    ],
+)
+def test_what_a_replay_gave_is_told_when_it_is_known(verification, verified):
+    changes = Changes()
+    changes.add(CHANGE, verification)
+    assert [change.verified for change in changes.told()] == [verified]
 
 
 def test_a_change_has_a_time():

@@ -4,7 +4,9 @@ import asyncio
 
 import pytest
 
+from elastic import wire
 from elastic.commands import Command
+from elastic.controller.hosts import Exit
 from elastic.status import Code, StatusError
 from tests.elastic.controller.stage import Answers, on_a_stage
 
@@ -207,7 +209,7 @@ def test_an_executor_whose_stream_ends_is_a_lost_host_and_its_agent_says_why():
         answers = Answers()
         world.ask((0,), Command.READ, [1], answers.to("read"))
         second.connection.drop()
-        stage.hosts["h1"].exit.set_result("was killed by SIGKILL")
+        stage.hosts["h1"].exit.set_result(Exit("was killed by SIGKILL", by_itself=False))
         _, error, *_ = await answers.next()
         assert error.code is Code.UNAVAILABLE
         assert "h1" in error.message
@@ -268,5 +270,25 @@ def test_a_closed_world_kills_its_executors_and_calls_it_no_failure():
         world.ask((0,), Command.READ, [1], answers.to("read"))
         assert answers.all[0][1].code is Code.UNAVAILABLE
         assert stage.failures == []
+
+    on_a_stage(play)
+
+
+def test_hosts_of_other_machines_get_another_form_of_a_command():
+    async def play(stage, world, first, second):
+        stage.hosts["h1"].far = True
+        header = wire.frame_header((Command.FREE, [1]), 0)
+        asked = []
+
+        def far():
+            asked.append(True)
+            return wire.frame_header((Command.FREE, [2]), 3), b"abc"
+
+        world.post((0, 1, 2, 3), header, far=far)
+        assert await first.got.get() == (Command.FREE, [1], b"")
+        assert await second.got.get() == (Command.FREE, [2], b"abc")
+        world.post((0, 1), header, far=far)
+        assert await first.got.get() == (Command.FREE, [1], b"")
+        assert asked == [True]
 
     on_a_stage(play)

@@ -7,6 +7,7 @@ import pytest
 
 from elastic.commands import Command
 from elastic.controller.callbacks import CallbackSwitch
+from elastic.controller.hosts import Exit
 from elastic.controller.placement import spread
 from elastic.controller.world import World
 from elastic.errors import HostLostError, PoolError
@@ -98,7 +99,7 @@ def test_an_executor_that_dies_while_it_joins_is_a_lost_host_and_the_others_are_
                 Executor(0, await command_stream(one))
                 connection = await command_stream(two)
                 assert (await connection.read())[0][0] == Command.JOIN
-                hosts["h1"].exit.set_result("exited with status 1")
+                hosts["h1"].exit.set_result(Exit("exited with status 1", by_itself=True))
                 connection.drop()
 
             dying = asyncio.create_task(die())

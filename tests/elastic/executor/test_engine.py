@@ -284,6 +284,17 @@ def test_programs_are_compiled_loaded_run_and_told_about(channel):
     assert channel.error(Command.TEXT, 1).code is not Code.OK
 
 
+def test_a_program_may_be_run_before_it_is_loaded(channel):
+    (_, blob) = channel.ask(Command.COMPILE, 1, options(), [0], 1, [], True, payload=portable(DOUBLE))
+    channel.put(7, [1, 2, 3], 0)
+    channel.start(Command.LOAD, 2, options(), [0], 1, [], payload=blob)
+    channel.tell(Command.EXECUTE, 2, [7], [8], [], 0)
+    assert channel.read(8, 0) == [2, 4, 6]
+    channel.start(Command.LOAD, 3, options(), [0], 1, [], payload=blob)
+    channel.tell(Command.UNLOAD, 0, 3)
+    assert channel.error(Command.TEXT, 3).code is not Code.OK
+
+
 @pytest.mark.parametrize("command", [Command.COMPILE, Command.LOAD])
 def test_a_program_that_is_none_is_an_error_and_not_the_end(channel, command):
     arguments = [1, options(), [0], 1, [], True][: 6 if command is Command.COMPILE else 5]
@@ -303,7 +314,7 @@ def test_an_error_goes_through_a_chain_of_programs_to_whoever_waits(channel):
 def test_a_read_may_leave_its_bytes_in_a_file(channel, tmp_path):
     channel.put(7, [1, 2, 3], 0)
     path = tmp_path / "read"
-    assert channel.ask(Command.READ, 7, 0, None, str(path)) == (None, b"")
+    assert channel.ask(Command.READ, 7, 0, None, str(path))[1] == b""
     assert np.frombuffer(path.read_bytes(), np.float32).tolist() == [1, 2, 3]
     assert path.stat().st_mode & 0o777 == 0o600
     assert channel.error(Command.READ, 7, 0, None, str(tmp_path / "nowhere" / "read")).code is not Code.OK
@@ -314,5 +325,5 @@ def test_a_read_replaces_the_file_that_a_killed_executor_has_left(channel, tmp_p
     channel.put(7, [1, 2, 3], 0)
     path = tmp_path / "read"
     path.write_bytes(b"half of wh")
-    assert channel.ask(Command.READ, 7, 0, None, str(path)) == (None, b"")
+    assert channel.ask(Command.READ, 7, 0, None, str(path))[1] == b""
     assert np.frombuffer(path.read_bytes(), np.float32).tolist() == [1, 2, 3]

@@ -6,10 +6,11 @@ import pytest
 from elastic import wire
 from elastic.dtypes import KIND_OF_NAME
 from elastic.executor.callbacks import Callbacks
-from elastic.executor.programs import Programs
+from elastic.executor.programs import Facts, Programs
 from elastic.executor.store import Store, Value
 from elastic.proto import ifrt_pb2 as pb
 from elastic.status import Code, StatusError
+from elastic.wire import FrameError
 from tests.elastic.executor.one_process import options, portable, put, values_of
 
 F32 = int(pb.DTypeProto.KIND_F32)
@@ -229,7 +230,16 @@ def test_what_does_not_compile_is_an_error_and_no_program(programs):
 
 def test_a_blob_that_is_none_is_an_error(programs):
     with pytest.raises(Exception, match=r"(?i)deserializ|parse|proto"):
+        programs.load(1, Facts(frozenset(), ()).pack(b"no program"), options(), [0], 1, [])
+    with pytest.raises(FrameError):
         programs.load(1, b"no program", options(), [0], 1, [])
+
+
+def test_what_must_be_known_of_a_program_travels_with_it(compiled, programs):
+    _, blob = compiled(CUT, (0, 1))
+    facts, _ = Facts.unpack(blob)
+    assert facts == Facts.of(programs.get(1).executable)
+    assert facts.results == (((2, 2), np.dtype(np.float32)), ((), np.dtype(np.float32)))
 
 
 def test_the_error_of_an_argument_is_the_value_of_every_result(compiled, programs, store, give):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import grpc
 import pytest
 from grpc import StatusCode
 
@@ -29,7 +30,7 @@ async def test_no_method_answers_without_the_token(own_embedded: Embedded, name:
             ((("token", own_embedded.password),), StatusCode.UNAUTHENTICATED, "invalid auth token"),
         ):
             if name in STREAMS:
-                with pytest.raises(Exception, match=words):
+                with pytest.raises(grpc.aio.AioRpcError, match=words):
                     await anext(ask.stream(method, metadata=metadata))
             else:
                 assert await ask(method, method.request(), metadata) == (code, f"etcdserver: {words}")
@@ -63,6 +64,11 @@ async def test_what_would_be_ignored_is_refused_instead(own_embedded: Embedded) 
         code, words = await ask(api.RANGE, request, metadata)
         assert code is StatusCode.UNIMPLEMENTED
         assert "RangeRequest" in words
+        # Field 5 of etcd's WatchCreateRequest filters events.
+        create = pb.WatchCreateRequest.FromString(pb.WatchCreateRequest(key=b"a").SerializeToString() + b"\x2a\x01\x00")
+        with pytest.raises(grpc.aio.AioRpcError, match="WatchRequest") as caught:
+            await anext(ask.stream(api.WATCH, pb.WatchRequest(create_request=create), metadata=metadata))
+        assert caught.value.code() is StatusCode.UNIMPLEMENTED
         large = pb.PutRequest(key=b"a", value=bytes(MAX_BYTES))
         assert await ask(api.PUT, large, metadata) == (
             StatusCode.INVALID_ARGUMENT,

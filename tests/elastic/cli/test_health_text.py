@@ -1,0 +1,56 @@
+"""Reports as text."""
+
+import pytest
+
+from elastic.cli.health_text import duration, lines, plain, ranges, size
+from elastic.controller.status_report import report
+from elastic.health_report import nothing, of_run
+from tests.elastic.controller.test_status_report import CHANGE, JOURNAL, RUN, SNAPSHOT, gone, host
+
+POOL = {"kind": "private", "address": "etcd://unix:/x/etcd.sock", "directory": "/dev/shm/elastic-0a1b2c3d"}
+
+
+def test_a_report_is_a_line_a_host_and_a_line_a_failure():
+    text = plain(of_run(report(RUN, [host(0), gone(1)], SNAPSHOT, JOURNAL, [CHANGE]), POOL))
+    assert text.splitlines() == [
+        "pool /dev/shm/elastic-0a1b2c3d: degraded",
+        "  1 of 2 hosts are there; host h1 is dead: its agent is gone",
+        "run r1: running; generation 3, 900 operations, its client is connected, age 60 s; "
+        "4 virtual devices over 2 hosts",
+        "  host  state    devices  virtual devices  heard       restarts  age   reason",
+        "  h0    healthy  2        0-1              0.05 s ago  0         60 s  heard",
+        "  h1    dead     2        -                0.05 s ago  0         60 s  its agent is gone",
+        "snapshot at operation 800, 0.2 s old, 1.0 MiB in 2 copies; journal of 100 operations, 29 KiB",
+        "changes (1):",
+        "  2026-01-02T03:04:05.678Z h1 lost: its agent is gone; noticed by the controller; h2 takes over; 0.30 s "
+        "(detect 0.10, fence 0.01, world 0.10, load 0.02, restore 0.03, replay 0.04), 12 operations replayed",
+    ]
+
+
+def test_states_have_styles():
+    styles = {piece: style for line in lines(nothing("there is none")) for piece, style in line}
+    assert styles["down"] == "bad"
+
+
+def test_no_pool_is_a_line_and_why():
+    assert plain(nothing("there is none")) == "no pool: down\n  there is none"
+
+
+@pytest.mark.parametrize(("numbers", "text"), [([], ""), ([3], "3"), ([2, 0, 1, 6], "0-2,6"), ([4, 5, 3], "3-5")])
+def test_ranges(numbers, text):
+    assert ranges(numbers) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(None, "-"), (0.04, "0.0 s"), (59, "59 s"), (600, "10 min"), (7200, "2 h"), (10 * 86400, "10 d")],
+)
+def test_durations(seconds, text):
+    assert duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("count", "text"), [(7, "7 bytes"), (2048, "2.0 KiB"), (50 << 20, "50 MiB"), (3 << 40, "3.0 TiB")]
+)
+def test_sizes(count, text):
+    assert size(count) == text
