@@ -75,7 +75,8 @@ class Roster:
         self._most = most
         self._machine = machine_id()
         self._begun = False
-        self._claims_known = False
+        self._hosts_known = self._claims_known = False
+        """Whether etcd has said which there are."""
         self._joined = joined
         self._lost = lost
         self._drains = drains
@@ -173,7 +174,7 @@ class Roster:
             if lost:
                 self._lost(id, lost)
         self._changed.set()
-        self.on_change()
+        self._tell_change()
         return record
 
     async def _surely(
@@ -189,6 +190,10 @@ class Roster:
             except MembershipError as error:
                 log.warning("%s until its lease ends: %s", otherwise, error)
                 return
+
+    def _tell_change(self) -> None:
+        if self._hosts_known and self._claims_known:
+            self.on_change()
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -207,7 +212,8 @@ class Roster:
                                 self._heard_of(record)
                         case Removed(kv):
                             self._left(kv.key.rpartition("/")[2])
-                self.on_change()
+                self._hosts_known = True
+                self._tell_change()
 
     async def _follow_claims(self) -> None:
         """A claim that ends may be the chance to get a host."""
@@ -221,7 +227,7 @@ class Roster:
                 }
                 self._claims_known = True
                 self._changed.set()
-                self.on_change()
+                self._tell_change()
 
     def _heard_of(self, record: HostRecord) -> None:
         if record.incarnation != self._known.get(record.id, record).incarnation:
@@ -287,7 +293,7 @@ class Roster:
         finally:
             self._taking.discard(record.id)
             self._changed.set()
-            self.on_change()
+            self._tell_change()
         if host is None:
             return
         host.record, host.far = record, record.machine != self._machine
@@ -309,7 +315,7 @@ class Roster:
             self._conduct.pop(host.id, None)
             self._ready.add(host.id)
             self._joined(host)
-            self.on_change()
+            self._tell_change()
 
     def _has(self, host: Host) -> bool:
         return host.id in self._hosts and self._hosts[host.id][0] is host

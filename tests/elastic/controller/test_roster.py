@@ -122,6 +122,21 @@ def test_no_host_is_taken_before_there_are_as_many_as_the_run_needs():
     with_a_pool(play, least=3)
 
 
+def test_nothing_is_said_before_it_is_known_which_hosts_and_claims_there_are():
+    async def play():
+        async with pool() as made:
+            agent, other = await made.host("h1"), await made.run("other")
+            assert await other.claim(agent.registration.record)
+            run = Run(made, await made.run("run"))
+            said = asyncio.Queue()
+            run.roster.on_change = lambda: said.put_nowait(run.waits_for(1))
+            following = asyncio.create_task(run.roster.follow())
+            assert await said.get() == "0 of 1 (h1 is claimed by run other)"
+            following.cancel()
+
+    run(play())
+
+
 def test_a_host_of_another_machine_is_told_from_those_that_share_files():
     async def play(pool, run):
         agent = await pool.host("h1")
