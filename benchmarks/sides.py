@@ -27,11 +27,13 @@ class SideFailed(Exception):
 
 def command_of(side: str, hosts: int, devices_per_host: int) -> list[str]:
     """The command that a script and its arguments are appended to."""
+    elastic = [str(Path(sys.executable).with_name("elastic")), "run"]
     size = ["--hosts", str(hosts), "--devices-per-host", str(devices_per_host)]
     return {
         "one-process": [sys.executable],
         "multi-process": [sys.executable, str(HERE / "peers" / "multiprocess_jax.py"), *size],
-        "elastic": [str(Path(sys.executable).with_name("elastic")), "run", *size],
+        "elastic": [*elastic, *size],
+        "without snapshots": [*elastic, *size, "--snapshot-budget", "0"],
     }[side]
 
 
@@ -39,7 +41,7 @@ def environment_of(side: str, hosts: int, devices_per_host: int) -> dict[str, st
     """Our environment without what would change JAX behind a side's back, and with what plain JAX needs."""
     env = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS" and not name.startswith("JAX_")}
     env["TF_CPP_MIN_LOG_LEVEL"] = "2"
-    if side == "elastic":
+    if side in ("elastic", "without snapshots"):
         return env
     devices = devices_per_host if side == "multi-process" else hosts * devices_per_host
     env["JAX_PLATFORMS"] = "cpu"

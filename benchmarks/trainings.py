@@ -94,8 +94,10 @@ class Training:
             self._reader.join(10)
 
     def failed(self, what: str) -> TrainingFailed:
-        lines = self._log.read_text(errors="replace").splitlines()[-15:] if self._log.exists() else []
-        return TrainingFailed("\n".join([f"{self.name} {what}", *(f"  | {line}" for line in lines)]))
+        return TrainingFailed("\n".join([f"{self.name} {what}", *(f"  | {line}" for line in self.last_words())]))
+
+    def last_words(self) -> list[str]:
+        return tail(self._log)
 
     def tell(self) -> None:
         """Has `wait_for` look again."""
@@ -117,7 +119,8 @@ class ElasticTraining(Training):
     """With the platform: a pool like that of `elastic run`, and the script on it."""
 
     def __init__(self, hosts: int, devices_per_host: int, script_arguments: list[str], directory: Path) -> None:
-        self.pool = LocalPool(hosts, devices_per_host, log_dir=tempfile.mkdtemp(prefix="pool-", dir=directory))
+        self._logs = Path(tempfile.mkdtemp(prefix="pool-", dir=directory))
+        self.pool = LocalPool(hosts, devices_per_host, log_dir=self._logs)
         self.recoveries: list[HostRecovered] = []
         self._gone: str | None = None
         super().__init__("elastic", [sys.executable, str(HERE / "training.py"), *script_arguments], {}, directory)
@@ -168,6 +171,10 @@ class ElasticTraining(Training):
                 raise self.failed(f"is not whole after {waited:.0f} s: {hosts}")
             time.sleep(0.25)
 
+    def last_words(self) -> list[str]:
+        controller = tail(self._logs / "controller.log")
+        return [*super().last_words(), *controller, *map(str, self.recoveries[-5:])]
+
     def _heard(self, event: PoolEvent) -> None:
         if isinstance(event, HostRecovered):
             self.recoveries.append(event)
@@ -209,6 +216,10 @@ class CheckpointTraining(Training):
 def differences(steps: list[Step], reference: dict[int, str]) -> list[int]:
     """The numbers of the steps whose loss is another than in the reference, or that it lacks."""
     return [step.number for step in steps if reference.get(step.number) != step.loss]
+
+
+def tail(log: Path) -> list[str]:
+    return log.read_text(errors="replace").splitlines()[-15:] if log.exists() else []
 
 
 def load() -> float:

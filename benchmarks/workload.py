@@ -69,6 +69,8 @@ class Workload:
         self.batches: list[np.ndarray] = []
         self.batch: jax.Array | None = None
         self.step = 0
+        self.state: jax.Array
+        self.change: Callable[[jax.Array, jax.Array], jax.Array]
 
     def set_up(self, width: int, depth: int, batch: int, feed: bool) -> dict[str, Any]:
         """An MLP of `depth` layers of `width` x `width`. With `feed`, each step gets a new batch from the host."""
@@ -99,6 +101,26 @@ class Workload:
         jax.block_until_ready(loss)
         seconds = time.perf_counter() - start
         return {"seconds": seconds, "loss": float(loss).hex()}
+
+    def add_state(self, megabytes: float) -> dict[str, Any]:
+        """More state, in MB (10^6 bytes), split over all devices, which `timed_steps` changes in every step."""
+        count = max(1, round(megabytes * 1e6 / 4 / jax.device_count()))
+        self.state = put(self.rng.standard_normal((jax.device_count(), count), np.float32), self.split)
+        self.change = jax.jit(lambda state, loss: state * 0.999 + loss, donate_argnums=0)
+        return {}
+
+    def timed_steps(self, count: int) -> dict[str, Any]:
+        """The times of `count` steps, reading the loss in each, as a training script does."""
+        seconds, value = [], float("nan")
+        for _ in range(count):
+            start = time.perf_counter()
+            x_BxD = put(self.batches[self.step % HOST_BATCHES], self.split)
+            self.params, loss = self.train_step(self.params, x_BxD)
+            self.state = self.change(self.state, loss)
+            value = float(loss)
+            self.step += 1
+            seconds.append(time.perf_counter() - start)
+        return {"seconds": seconds, "loss": value.hex()}
 
     def chain(self, devices: str, count: int) -> dict[str, Any]:
         """`count` small programs, each on the result of the one before."""

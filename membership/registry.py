@@ -16,7 +16,7 @@ import contextlib
 import json
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Self
 
@@ -25,7 +25,7 @@ from membership.errors import AlreadyThere, Fenced, MembershipError, OutcomeUnkn
 from membership.etcd import Etcd
 from membership.kv import KeyValue
 from membership.leases import Lease
-from membership.transactions import Compare, DeleteKey, GetKey, PutKey
+from membership.transactions import Compare, DeleteKey, GetKey, Operation, PutKey
 
 _log = logging.getLogger(__name__)
 
@@ -234,10 +234,13 @@ class Claims:
 
     def __init__(self, etcd: Etcd, record: RunRecord, ttl: int, taken: Callable[[str], None]) -> None:
         """`taken(host)` is called for a host that another run got while etcd had lost this run's lease."""
+        self.run = record.id
         self._etcd = etcd
         self._keys = Keys(etcd.address.prefix)
         self._record = record
         self._name = record.id.encode()
+        self._own = {self._name, _value(record)}
+        """What its entries hold, or held before."""
         self._ttl = ttl
         self._taken = taken
         self._lease: Lease
@@ -249,69 +252,45 @@ class Claims:
         self._lock = asyncio.Lock()
         """Held by whoever changes anything, so that what is late undoes nothing of what came after."""
 
-    @property
-    def run(self) -> str:
-        """The run's id."""
-        return self._record.id
-
     async def start(self) -> Self:
         """Registers the run. Raises `AlreadyThere` if there is one of this name, else as `Etcd.txn` does."""
         self._lease = await self._etcd.grant(self._ttl)
         try:
-            if not await self._register():
+            if not await self._put_own([self._about()]):
                 raise AlreadyThere(f"there is a run named {self.run} in this pool already")
         except MembershipError:
             await _end(self._lease)
             raise
         return self
 
-    async def claim(self, host: HostRecord) -> bool:
-        """Takes a host, if this incarnation of it is there and no other run has it. Raises as `Etcd.txn` does."""
-        async with self._lock:
-            await self._held()
-            key = self._keys.host(host.id)
-            there = [Compare.exists(key), Compare.created(key, host.incarnation)]
-            claimed = await self._put_own(self._claim(host.id), given=there)
-            if claimed:
-                self._hosts[host.id] = host.incarnation
-            return claimed
-
-    async def claim_together(self, hosts: Sequence[HostRecord]) -> bool:
-        """Takes all of these hosts, or none. Raises as `Etcd.txn` does.
+    async def claim(self, *hosts: HostRecord) -> bool:
+        """Takes hosts, all or none: if these incarnations are there, and no other run has one. Raises as `Etcd.txn`.
 
         More than etcd takes in a transaction are claimed in several ones; if one of them fails, so do all.
         """
         async with self._lock:
             await self._held()
-            claims = {kv.key: kv for kv in (await self._etcd.list(self._keys.claims)).kvs}
             for start in range(0, len(hosts), _AT_ONCE):
-                if not await self._claim_some(hosts[start : start + _AT_ONCE], claims):
+                some = hosts[start : start + _AT_ONCE]
+                there = [Compare.created(self._keys.host(host.id), host.incarnation) for host in some]
+                registered = all(host.incarnation for host in some)
+                if not registered or not await self._put_own([self._claim(host.id) for host in some], given=there):
                     for host in hosts[:start]:
                         await self._release(host.id)
                     return False
+                self._hosts.update((host.id, host.incarnation) for host in some)
             return True
-
-    async def _claim_some(self, hosts: Sequence[HostRecord], claims: Mapping[str, KeyValue]) -> bool:
-        """Takes all of these hosts, or none, in one transaction, if the claims there are still stand as they do."""
-        puts = [self._claim(host.id) for host in hosts]
-        found = {put.key: claims[put.key] for put in puts if put.key in claims}
-        if any(kv.value != self._name for kv in found.values()):
-            return False
-        there = [Compare.created(self._keys.host(host.id), host.incarnation) for host in hosts]
-        done = await self._etcd.txn([*there, *(_as_found(put.key, found.get(put.key)) for put in puts)], puts)
-        if done.succeeded:
-            self._hosts.update((host.id, host.incarnation) for host in hosts)
-        return done.succeeded
 
     async def describe(self, virtual_devices: int) -> None:
         """Says how many virtual devices the run has, which may not be known before it has hosts.
 
-        Raises as `Etcd.txn` does.
+        Raises `Fenced` if another controller has taken over the run, else as `Etcd.txn` does.
         """
         async with self._lock:
-            self._record = replace(self._record, virtual_devices=virtual_devices)
             await self._held()
-            await self._register()
+            self._record = replace(self._record, virtual_devices=virtual_devices)
+            self._own.add(_value(self._record))
+            await self._put_about()
 
     async def bury(self, host: HostRecord) -> None:
         """Takes a dead incarnation out of the pool, so that its name and its devices are free at once.
@@ -403,49 +382,43 @@ class Claims:
     async def _again(self) -> None:
         key = self._keys.generation(self.run)
         generation = [PutKey(key, _number(self._generation), self._lease.id)] if self._generation else []
-        if not await self._register(*generation):
-            raise Fenced(f"another controller has taken over run {self.run}")
+        await self._put_about(*generation)
         for host in sorted(self._hosts):
             # Not only if this incarnation is there: while etcd was away hosts lost their entries, too.
-            if not await self._put_own(self._claim(host)):
+            if not await self._put_own([self._claim(host)]):
                 del self._hosts[host]
                 self._taken(host)
 
-    async def _register(self, *more: PutKey) -> bool:
-        """Writes the run's entry, and more, unless it is that of another controller."""
-        key = self._keys.run(self.run)
-        about = PutKey(key, _value(self._record), self._lease.id)
-        while True:
-            found = await self._etcd.get(key)
-            if found is not None and not self._is_mine(found):
-                return False
-            if (await self._etcd.txn([_as_found(key, found)], [about, *more])).succeeded:
-                return True
+    async def _put_about(self, *more: Operation) -> None:
+        if not await self._put_own([self._about()], *more):
+            raise Fenced(f"another controller has taken over run {self.run}")
 
-    def _is_mine(self, about: KeyValue) -> bool:
-        run, mine = run_of(about), self._record
-        return run is not None and (run.address, run.pid) == (mine.address, mine.pid)
+    def _about(self) -> PutKey:
+        return PutKey(self._keys.run(self.run), _value(self._record), self._lease.id)
 
     def _claim(self, host: str) -> PutKey:
         return PutKey(self._keys.claim(host), self._name, self._lease.id)
 
-    async def _put_own(self, put: PutKey, given: Sequence[Compare] = ()) -> bool:
-        """Puts a key, if nobody has it or it holds this value already, as from a try before."""
+    async def _put_own(self, puts: Sequence[PutKey], *more: Operation, given: Sequence[Compare] = ()) -> bool:
+        """Puts keys, and more, if nobody else has any of them; this run may, as from a try before."""
         unknown: OutcomeUnknown | None = None
+        missing = [Compare.missing(put.key) for put in puts]
         try:
-            if (await self._etcd.txn([*given, Compare.missing(put.key)], [put])).succeeded:
+            done = await self._etcd.txn([*given, *missing], [*puts, *more], [GetKey(put.key) for put in puts])
+            if done.succeeded:
                 return True
+            found = {key: kv.value for key, kv in done.read.items() if kv is not None}
+            if not found or not self._own.issuperset(found.values()):
+                return False
         except OutcomeUnknown as error:
-            unknown = error
-        done = await self._etcd.txn([*given, Compare.holds(put.key, put.value)], [put])
+            unknown, found = error, {put.key: put.value for put in puts}
+        as_found = [
+            Compare.holds(put.key, found[put.key]) if put.key in found else Compare.missing(put.key) for put in puts
+        ]
+        done = await self._etcd.txn([*given, *as_found], [*puts, *more])
         if unknown is not None and not done.succeeded:
             raise unknown
         return done.succeeded
-
-
-def _as_found(key: str, found: KeyValue | None) -> Compare:
-    """The key is still as it was read."""
-    return Compare.unchanged(key, found.mod_revision if found else 0)
 
 
 async def _end(lease: Lease) -> None:

@@ -75,8 +75,7 @@ class Roster:
         self._most = most
         self._machine = machine_id()
         self._begun = False
-        self._hosts_known = self._claims_known = False
-        """Whether etcd has said which there are."""
+        """Whether it has claimed its first hosts."""
         self._joined = joined
         self._lost = lost
         self._drains = drains
@@ -86,6 +85,8 @@ class Roster:
         self._known: dict[str, HostRecord] = {}
         self._claimed: dict[str, str] = {}
         """Which run has each host that has been claimed, this one's own among them."""
+        self._hosts_known = self._claims_known = False
+        """Whether etcd has said which there are."""
         self._taking: set[str] = set()
         """Those that are being claimed and connected."""
         self._unusable: dict[str, str] = {}
@@ -103,32 +104,26 @@ class Roster:
 
     def waits_for(self) -> str:
         """What is missing to begin, in words; empty if nothing is."""
-        if len(self._ready) >= self._least:
+        have = len(self._ready) if self._begun else len(self._free()) + len(self._taking)
+        if have >= self._least:
             return ""
-        if self._begun:
-            starting = [f"{id} starts" for id in sorted({*self._hosts, *self._taking} - self._ready)]
-            missing = [record for id, record in self._known.items() if id not in self._hosts]
-            others = [why for record in missing if (why := self._not_free(record))]
-            because = ", ".join([*starting, *others])
-            return f"{len(self._ready)} of {self._least} ({because or 'others have to be started'})"
-        free = self._free()
-        if len(free) >= self._least:
-            return ""
-        others = [why for record in self._known.values() if (why := self._not_free(record))]
-        return f"{len(free)} of {self._least} ({', '.join(others) or 'others have to be started'})"
+        mine = {*self._hosts, *self._taking}
+        starting = [f"{id} starts" for id in sorted(mine - self._ready)]
+        others = [why for id, record in self._known.items() if id not in mine and (why := self._not_free(record))]
+        return f"{have} of {self._least} ({', '.join([*starting, *others]) or 'others have to be started'})"
 
     @property
     def lacks_hosts(self) -> bool:
         """Whether it has fewer than it needs to begin, those included that only have to start."""
-        return len(self._mine()) < self._least
-
-    def _mine(self) -> set[str]:
-        return {*self._hosts, *self._taking, *(id for id, run in self._claimed.items() if run == self._claims.run)}
+        return len(self._hosts) + len(self._taking) < self._least
 
     def _free(self) -> list[HostRecord]:
         """Hosts that this run may take."""
-        have = {*self._hosts, *self._taking}
-        return [record for record in self._known.values() if record.id not in have and not self._not_free(record)]
+        return [
+            record
+            for id, record in self._known.items()
+            if id not in self._hosts and id not in self._taking and not self._not_free(record)
+        ]
 
     def _not_free(self, record: HostRecord) -> str:
         """Why a host cannot be taken, in words; empty if it can."""
@@ -221,7 +216,6 @@ class Roster:
         async with self._etcd.watch_prefix(Keys(self._etcd.address.prefix).claims) as watch:
             async for event in watch:
                 view.apply(event)
-                self._claims_known = True
                 self._claimed = {
                     kv.key.rpartition("/")[2]: kv.value.decode(errors="replace") for kv in view.contents.values()
                 }
@@ -266,38 +260,50 @@ class Roster:
         while True:
             await self._changed.wait()
             self._changed.clear()
-            if self._claims_known and not self._begun:
-                await self._begin()
+            if not self._claims_known:
+                continue
+            free = self._free()
             if self._begun:
-                room = max(self._most - len(self._hosts) - len(self._taking), 0)
-                for record in self._free()[:room]:
-                    self._taking.add(record.id)
-                    self._start(self._take(record))
+                room = self._most - len(self._hosts) - len(self._taking)
+                for record in free[: max(room, 0)]:
+                    self._take([record])
+            elif not self._taking and len(free) >= self._least:
+                # First those that it has already, if the answer to an earlier claim got lost.
+                self._take(sorted(free, key=lambda record: record.id not in self._claimed)[: self._least])
 
-    async def _begin(self) -> None:
-        """Takes the hosts that the run needs, if there are so many."""
-        free = self._free()[: self._least]
-        if len(free) < self._least:
-            return
+    def _take(self, records: list[HostRecord]) -> None:
+        """Begins to take hosts, all or none."""
+        self._taking.update(record.id for record in records)
+        self._start(self._claim(records))
+
+    async def _claim(self, records: list[HostRecord]) -> None:
         try:
-            self._begun = await self._claims.claim_together(free)
+            claimed = await self._claims.claim(*records)
         except MembershipError as error:
-            log.warning("no hosts can be claimed: %s", error)
-        if not self._begun:
-            asyncio.get_running_loop().call_later(_AGAIN_S, self._changed.set)
-
-    async def _take(self, record: HostRecord) -> None:
-        """Claims a host, connects to it, and hands it to the run as soon as the run need not wait for it."""
-        try:
-            host = await self._connect(record)
-        finally:
-            self._taking.discard(record.id)
+            log.warning("no claim on %s: %s", ", ".join(record.id for record in records), error)
+            claimed = False
+        if claimed:
+            self._begun = True
+            for record in records:
+                self._start(self._bring(record))
             self._changed.set()
-            self._tell_change()
+        else:
+            for record in records:
+                self._taking.discard(record.id)
+                self._not_now(record.id, f"{record.id} could not be claimed", _AGAIN_S)
+        self._tell_change()
+
+    async def _bring(self, record: HostRecord) -> None:
+        """Connects to a host, and hands it to the run as soon as the run need not wait for it."""
+        host = await self._connect(record)
+        self._taking.discard(record.id)
+        if host is not None:
+            host.record, host.far = record, record.machine != self._machine
+            self._hosts[host.id] = host, record
+        self._changed.set()
+        self._tell_change()
         if host is None:
             return
-        host.record, host.far = record, record.machine != self._machine
-        self._hosts[host.id] = host, record
         host.on_drain = lambda reason: self._drain(host, reason)
         # It may have said something meanwhile.
         if record.id in self._known:
@@ -321,15 +327,7 @@ class Roster:
         return host.id in self._hosts and self._hosts[host.id][0] is host
 
     async def _connect(self, record: HostRecord) -> Host | None:
-        """Claims and connects to a host; None if it cannot be had now."""
-        try:
-            if not await self._claims.claim(record):
-                self._not_now(record.id, f"{record.id} was claimed by another run", _AGAIN_S)
-                return None
-        except MembershipError as error:
-            log.warning("host %s cannot be claimed: %s", record.id, error)
-            self._not_now(record.id, f"{record.id} cannot be claimed", _AGAIN_S)
-            return None
+        """Connects to a host that is claimed; None, and not claimed any more, if it cannot be had now."""
         try:
             async with asyncio.timeout(_CONNECT_S):
                 return await Host.connect(record.id, record.address, self._secret, self._gone, self._claims.run)

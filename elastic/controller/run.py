@@ -130,6 +130,8 @@ class Run:
         self._large = asyncio.Event()
         self._joined = asyncio.Event()
         self._moves: list[_Move] = []
+        self._forgotten = 0
+        """Clients whose account was ended."""
         self._replayed = 0
         self._suspicion = Suspicion()
         self.verification = Verification()
@@ -244,6 +246,7 @@ class Run:
             if task is not None:
                 task.cancel()
         self._watch.close()
+        self._world = None
         for world in list(self._worlds):
             self._end(world)
 
@@ -305,11 +308,13 @@ class Run:
         self._snapshots.committed = EMPTY
         self.callbacks.clear()
         self.programs.clear()
+        self._forgotten += 1
+        self.on_congestion()
 
     @property
     def congested(self) -> bool:
         """True while a host takes commands more slowly than they are sent, or the journal is full."""
-        return self._world is not None and (self._world.congested or self._journal.nbytes > _FULL)
+        return self._journal.nbytes > _FULL or (self._world is not None and self._world.congested)
 
     def _check(self, devices: Sequence[int]) -> None:
         if not all(0 <= device < self.virtual_devices for device in devices):
@@ -319,6 +324,9 @@ class Run:
             )
 
     def _tell(self, entry: Entry) -> None:
+        if self.failure is not None:
+            entry.discard()
+            return
         full = self._journal.nbytes > _FULL
         self._journal.add(entry)
         if self._journal.nbytes > _LARGE:
@@ -425,6 +433,7 @@ class Run:
     async def _next_world(self, began: float) -> dict[str, float]:
         """Forms a world and tells it everything; seconds by phase. Raises `PoolError`, `WorldLost` and the like."""
         self.callbacks.repeat()
+        forgotten = self._forgotten
         world = await self._form()
         try:
             formed = time.monotonic()
@@ -439,6 +448,8 @@ class Run:
                 return await self._next_world(began)
             if world.failure is not None:
                 raise world.failure
+            if self._forgotten != forgotten:
+                raise WorldLost(HostLostError("", "it was given what a client had that has left meanwhile"))
         except BaseException:
             self._end(world)
             raise
@@ -456,6 +467,14 @@ class Run:
             "replay": time.monotonic() - restored,
         }
 
+    def _post_programs(self, world: World, posted: set[int]) -> None:
+        """Has the programs loaded that the journal runs, in the order in which it does, but not those `posted`."""
+        entries = (entry for entry in self._journal.entries if not entry.settled)
+        runs = dict.fromkeys(entry.program for entry in entries if entry.command == Command.EXECUTE)
+        needed = [program for program in runs if program not in posted]
+        self.programs.post(world, needed)
+        posted.update(needed)
+
     async def _find_culprit(self, world: World) -> None:
         """Uses a world up to find the operation that ends worlds. Raises `WorldLost` if it has ended this one, too."""
         try:
@@ -466,26 +485,18 @@ class Run:
             raise
         self._suspicion.settle()
 
-    def _post_programs(self, world: World, posted: set[int]) -> None:
-        """Has the programs loaded that the journal runs, in the order in which it does, but not those `posted`."""
-        entries = (entry for entry in self._journal.entries if not entry.settled)
-        runs = dict.fromkeys(entry.program for entry in entries if entry.command == Command.EXECUTE)
-        needed = [program for program in runs if program not in posted]
-        self.programs.post(world, needed)
-        posted.update(needed)
-
     async def _form(self) -> World:
         await self._fence(self.generation + 1)
         self._fenced = time.monotonic()
-        # Nothing is awaited from here until the hosts' standbys are asked for: a host may go at any time.
+        self.generation += 1
+        # Not sooner: while the fence went up, hosts may have come and gone.
         candidates = [
             Candidate(host.id, host.devices, barred="about to go" if host.draining else "")
             for host in self._hosts.values()
         ]
-        placement = place(self.generation + 1, candidates, self.virtual_devices, self.placement)
+        placement = place(self.generation, candidates, self.virtual_devices, self.placement)
         if not isinstance(placement, Placement):
             raise NoPlacementError(placement.reason)
-        self.generation += 1
         self.placement = placement
         try:
             return await World.form(
@@ -545,6 +556,7 @@ class Run:
         self._trim(self._journal.end)
         for entry in waiting:
             self._answered(entry, status, None, b"")
+        self.on_congestion()
         self._failed(failure)
 
     def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -568,13 +580,19 @@ class Run:
         while self.failure is None:
             await asyncio.sleep(_SHORTEST_S)
             await self._until_large(pause - _SHORTEST_S)
-            world = await self.world()
+            try:
+                world = await self.world()
+            except StatusError:
+                return  # The run has failed.
             if self._moves:
                 await self._move(world)
             elif self._wants_snapshot():
                 with contextlib.suppress(WorldLost, SnapshotError):
                     seconds = await self._snapshot(world)
                     pause = max(_SHORTEST_S, seconds / self._budget) if self._budget else _UNHURRIED_S
+            elif self._snapshots.exposed:
+                with contextlib.suppress(SnapshotError):
+                    await self._snapshots.protect()
 
     def _wants_snapshot(self) -> bool:
         news = self._journal.end != self._snapshots.committed.position
@@ -587,6 +605,8 @@ class Run:
             await self._settle(world, snapshot.position)
         except SnapshotError as error:
             log.warning("no snapshot: %s", error)
+            if world.failure is None:
+                await self._snapshots.tidy()
             raise
         if snapshot.position >= self._journal.start:  # Else the client whose arrays these were has left.
             self._trim(snapshot.position)
@@ -632,12 +652,13 @@ class Run:
     async def _settle(self, world: World, position: int) -> None:
         """Waits until nobody waits for an answer from before a position. Raises `WorldLost`."""
         waiting = self._journal.waiting_before(position)
-        while waiting:
+        while waiting and world.failure is None:
             self._answer_came.clear()
-            if world.failure is not None:
-                raise WorldLost(world.failure)
             await self._answer_came.wait()
             waiting = [entry for entry in waiting if entry.answer is not None]
+        # Another world is being formed of the snapshot before: that one has to stay as it is.
+        if world.failure is not None:
+            raise WorldLost(world.failure)
 
     async def _until_large(self, seconds: float) -> None:
         """Waits, but not while the journal grows large."""

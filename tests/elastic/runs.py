@@ -15,6 +15,7 @@ import psutil
 from tests.elastic.processes import wait_gone
 
 ROLES = {
+    "membership.server": "membership",
     "elastic.controller": "controller",
     "elastic.agent": "agent",
     "elastic.executor.template": "template",
@@ -80,7 +81,7 @@ class Run:
         return self.pool
 
     def role(self, wanted: str) -> list[psutil.Process]:
-        """The run's processes of one kind: controller, agent, template, executor, standby or script."""
+        """The run's processes of one kind: membership, controller, agent, template, executor, standby or script."""
         return [process for process in self.snapshot() if _role(process) == wanted]
 
     def finish(self, timeout_s: float = 60) -> int:

@@ -351,21 +351,9 @@ async def test_hosts_are_claimed_together_also_if_one_of_them_is_the_runs_alread
         hosts = [(await registered(pool, f"h{index}")).record for index in range(3)]
         run, other = await started(pool), await started(pool, "other", 2)
         assert await run.claim(hosts[1])
-        assert await run.claim_together(hosts)
-        assert await run.claim_together(hosts)
-        assert not await other.claim_together(hosts[2:])
-
-
-async def test_hosts_whose_claim_was_not_answered_are_claimed_together_at_the_next_try(server: Server) -> None:
-    async with pool_of(server) as pool:
-        hosts = [(await registered(pool, f"h{index}")).record for index in range(3)]
-        etcd = LosesAnswers(await pool.client(), applied=True)
-        etcd.losing = 0
-        run = await Run(etcd).start()
-        etcd.losing = 1
-        with pytest.raises(OutcomeUnknown):
-            await run.claim_together(hosts)
-        assert await run.claim_together(hosts)
+        assert await run.claim(*hosts)
+        assert await run.claim(*hosts)
+        assert not await other.claim(hosts[2])
 
 
 async def test_a_run_that_has_said_more_of_itself_is_not_fenced_by_what_it_said_before(server: Server) -> None:
@@ -491,6 +479,28 @@ async def test_a_claim_whose_answer_was_lost_is_known_afterwards_or_not_made(ser
         assert await run.claim(host.record)
 
 
+@pytest.mark.parametrize("applied", [True, False])
+async def test_so_are_several_claims_in_one_and_those_made_before_do_not_disturb(server: Server, applied: bool) -> None:
+    async with pool_of(server) as pool:
+        hosts = [(await registered(pool, f"h{index}")).record for index in range(3)]
+        etcd = LosesAnswers(await pool.client(), applied=applied)
+        etcd.losing = 0
+        run = await Run(etcd).start()
+        etcd.losing = 1
+        if applied:
+            assert await run.claim(*hosts[:2])
+        else:
+            with pytest.raises(OutcomeUnknown):
+                await run.claim(*hosts[:2])
+            assert [name for name in await pool.contents() if name.startswith("claims/")] == []
+        assert await run.claim(*hosts[1:])
+        assert await run.claim(*hosts)
+        assert [name for name in await pool.contents() if name.startswith("claims/")] == [
+            f"claims/h{i}" for i in range(3)
+        ]
+        assert not await (await started(pool, "other", 2)).claim(*hosts)
+
+
 # The generation
 
 
@@ -562,6 +572,41 @@ async def test_the_generation_can_be_raised_before_the_loss_of_the_lease_was_not
         contents = await pool.contents()
         assert contents["runs/run/generation"] == b"6"
         assert contents["claims/h1"] == b"run"
+
+
+@pytest.mark.parametrize("applied", [True, False])
+async def test_a_run_that_was_described_anew_is_still_the_same_after_a_lost_lease(
+    server: Server, applied: bool
+) -> None:
+    async with pool_of(server) as pool:
+        etcd = LosesAnswers(await pool.client(), applied=False)
+        etcd.losing = 0
+        run = await Run(etcd, ttl=60).start()
+        if applied:
+            await run.describe(4)
+        else:
+            etcd.losing = 1
+            with pytest.raises(OutcomeUnknown):
+                await run.describe(4)
+        # As when a new lease is there before the entry has gone with the old one.
+        run._incomplete = True
+        await run.advance(1)
+        await pool.lose(pool.keys.run("run"))
+        await run.advance(2)
+        found = await pool.etcd.get(pool.keys.run("run"))
+        assert found is not None
+        assert run_of(found) == RunRecord("run", "unix:/run/client.sock", 1, 4)
+
+
+async def test_a_controller_whose_run_was_taken_over_does_not_describe_it(server: Server) -> None:
+    async with pool_of(server) as pool:
+        first = await started(pool, pid=1, ttl=60)
+        await pool.lose(pool.keys.run("run"))
+        await started(pool, pid=2)
+        before = await pool.contents()
+        with pytest.raises(Fenced, match="another controller has taken over run run"):
+            await first.describe(4)
+        assert await pool.contents() == before
 
 
 async def test_a_host_that_another_run_took_meanwhile_is_told(server: Server) -> None:

@@ -18,7 +18,7 @@ from tests.elastic.controller.pool import pool
 class Run:
     """What a run is told by its roster."""
 
-    def __init__(self, pool, claims, most=8, least=1):
+    def __init__(self, pool, claims, most, least=1):
         self.joined, self.lost, self.drains = asyncio.Queue(), asyncio.Queue(), asyncio.Queue()
         self.roster = Roster(
             pool.etcd,
@@ -33,17 +33,13 @@ class Run:
         self.changed = asyncio.Event()
         self.roster.on_change = self.changed.set
 
-    def waits_for(self, least):
-        self.roster._least = least
-        return self.roster.waits_for()
-
-    async def until_waits_for(self, least, words):
-        while words not in self.waits_for(least):
+    async def until_waits_for(self, words):
+        while words not in self.roster.waits_for():
             self.changed.clear()
             await self.changed.wait()
 
 
-def with_a_pool(play, most=8, least=1, claims=Claims):
+def with_a_pool(play, most=8, claims=Claims, least=1):
     """Plays with a pool and the roster of a run in it."""
 
     async def main():
@@ -75,13 +71,13 @@ def test_a_free_host_is_claimed_and_handed_over_as_soon_as_it_has_a_standby():
         await agent.present()
         assert agent.connection.hello == {"role": "controller", "run": "run"}
         assert await pool.claimed() == {"h1": "run"}
-        await run.until_waits_for(1, "0 of 1 (h1 starts)")
+        await run.until_waits_for("0 of 1 (h1 starts)")
         assert run.joined.empty()
         agent.stand_by()
         host = await run.joined.get()
         assert (host.id, host.devices, host.record) == ("h1", 2, agent.registration.record)
-        assert run.waits_for(1) == ""
-        assert run.waits_for(2) == "1 of 2 (others have to be started)"
+        assert host.far
+        assert run.roster.waits_for() == ""
 
     with_a_pool(play)
 
@@ -90,7 +86,7 @@ def test_hosts_that_were_there_before_are_taken_too():
     async def play():
         async with pool() as made:
             agents = [await made.host(f"h{index}") for index in range(3)]
-            run = Run(made, await made.run("run"))
+            run = Run(made, await made.run("run"), 8)
             following = asyncio.create_task(run.roster.follow())
             for agent in agents:
                 await agent.serve()
@@ -100,50 +96,19 @@ def test_hosts_that_were_there_before_are_taken_too():
     run(play())
 
 
-def test_no_host_is_taken_before_there_are_as_many_as_the_run_needs():
-    async def play(pool, run):
-        first = await pool.host("h0")
-        await run.until_waits_for(3, "1 of 3 (others have to be started)")
-        assert run.roster.lacks_hosts
-        second = await pool.host("h1")
-        await run.until_waits_for(3, "2 of 3 (others have to be started)")
-        assert await pool.claimed() == {}
-        third = await pool.host("h2")
-        for agent in (first, second, third):
-            await agent.present()
-        assert await pool.claimed() == {"h0": "run", "h1": "run", "h2": "run"}
-        await run.until_waits_for(3, "0 of 3 (h0 starts, h1 starts, h2 starts)")
-        assert not run.roster.lacks_hosts
-        for agent in (first, second, third):
-            agent.stand_by()
-            await run.joined.get()
-        assert run.waits_for(3) == ""
-
-    with_a_pool(play, least=3)
-
-
 def test_nothing_is_said_before_it_is_known_which_hosts_and_claims_there_are():
     async def play():
         async with pool() as made:
             agent, other = await made.host("h1"), await made.run("other")
             assert await other.claim(agent.registration.record)
-            run = Run(made, await made.run("run"))
+            run = Run(made, await made.run("run"), 8)
             said = asyncio.Queue()
-            run.roster.on_change = lambda: said.put_nowait(run.waits_for(1))
+            run.roster.on_change = lambda: said.put_nowait(run.roster.waits_for())
             following = asyncio.create_task(run.roster.follow())
             assert await said.get() == "0 of 1 (h1 is claimed by run other)"
             following.cancel()
 
     run(play())
-
-
-def test_a_host_of_another_machine_is_told_from_those_that_share_files():
-    async def play(pool, run):
-        agent = await pool.host("h1")
-        await agent.serve()
-        assert (await run.joined.get()).far
-
-    with_a_pool(play)
 
 
 def test_no_more_hosts_are_taken_than_the_run_wants_and_one_more_when_one_dies():
@@ -165,20 +130,21 @@ def test_no_more_hosts_are_taken_than_the_run_wants_and_one_more_when_one_dies()
 
 def test_a_host_that_another_run_has_is_left_alone_until_its_claim_ends():
     async def play(pool, run):
+        run.roster._least = 2
         other = await pool.run("other")
         agent = await pool.host("h1")
         assert await other.claim(agent.registration.record)
-        await run.until_waits_for(2, "0 of 2 (h1 is claimed by run other)")
-        free = [await pool.host("h2"), await pool.host("h3")]
-        for one in free:
-            await one.serve()
-        assert {(await run.joined.get()).id for _ in free} == {"h2", "h3"}
-        assert await pool.claimed() == {"h1": "other", "h2": "run", "h3": "run"}
+        await run.until_waits_for("0 of 2 (h1 is claimed by run other)")
+        run.roster._least = 1
+        free = await pool.host("h2")
+        await free.serve()
+        assert (await run.joined.get()).id == "h2"
+        assert await pool.claimed() == {"h1": "other", "h2": "run"}
         await other.release("h1")
         await agent.serve()
         assert (await run.joined.get()).id == "h1"
 
-    with_a_pool(play, least=2)
+    with_a_pool(play)
 
 
 def test_a_host_that_is_given_back_is_free_and_its_connection_ends():
@@ -193,10 +159,82 @@ def test_a_host_that_is_given_back_is_free_and_its_connection_ends():
         await pool.until_gone(pool.keys.claim("h1"))
         assert await other.claim(first.registration.record)
         assert run.lost.empty()
-        assert run.waits_for(1) == ""
-        await run.until_waits_for(2, "1 of 2 (h1 is claimed by run other)")
+        assert run.roster.waits_for() == ""
+        run.roster._least = 2
+        await run.until_waits_for("1 of 2 (h1 is claimed by run other)")
 
     with_a_pool(play)
+
+
+# The first hosts of a run
+
+
+def test_a_run_takes_its_first_hosts_at_once_and_later_what_comes():
+    async def play(pool, run):
+        first = await pool.host("h1")
+        await run.until_waits_for("1 of 2 (others have to be started)")
+        assert run.roster.lacks_hosts
+        assert await pool.claimed() == {}
+        second = await pool.host("h2")
+        await asyncio.gather(first.present(), second.present())
+        await run.until_waits_for("0 of 2 (h1 starts, h2 starts)")
+        assert not run.roster.lacks_hosts
+        claims = (await pool.etcd.list(pool.keys.claims)).kvs
+        assert [kv.create_revision for kv in claims] == [claims[0].create_revision] * 2
+        first.stand_by(), second.stand_by()
+        assert {(await run.joined.get()).id for _ in range(2)} == {"h1", "h2"}
+        assert run.roster.waits_for() == ""
+        third = await pool.host("h3")
+        await third.serve()
+        assert (await run.joined.get()).id == "h3"
+
+    with_a_pool(play, least=2)
+
+
+def test_runs_that_wait_for_the_same_hosts_do_not_keep_each_other_waiting(hasty):
+    async def play():
+        async with pool() as made:
+            runs = {name: Run(made, await made.run(name), 2, least=2) for name in ("a", "b")}
+            following = [asyncio.create_task(run.roster.follow()) for run in runs.values()]
+            for index in range(3):
+                agent = await made.host(f"h{index}")
+                following.append(asyncio.create_task(agent.serve()))
+            joined = [asyncio.create_task(run.joined.get()) for run in runs.values()]
+            await asyncio.wait(joined, return_when=asyncio.FIRST_COMPLETED)
+            assert [task.done() for task in joined].count(True) == 1
+            [winner, loser] = runs if joined[0].done() else reversed(runs)
+            await runs[loser].until_waits_for(f"1 of 2 (h0 is claimed by run {winner}, h1 is claimed by run {winner})")
+            assert await made.claimed() == {"h0": winner, "h1": winner}
+            assert runs[loser].roster.lacks_hosts
+            for task in (*following, *joined):
+                task.cancel()
+
+    run(play())
+
+
+def test_the_first_hosts_are_claimed_again_when_etcd_is_back(hasty):
+    async def play(pool, run):
+        agents = [await pool.host(f"h{index}") for index in range(2)]
+        await asyncio.gather(*(agent.serve() for agent in agents))
+        assert {(await run.joined.get()).id for _ in agents} == {"h0", "h1"}
+
+    with_a_pool(play, claims=AwayAtFirst, least=2)
+
+
+def test_a_first_host_that_cannot_be_used_is_given_back_and_another_taken(hasty):
+    async def play(pool, run):
+        await pool.host("h1", listens=False)
+        good = await pool.host("h2")
+        await good.serve()
+        await run.joined.get()
+        await run.until_waits_for("1 of 2 (h1 cannot be used: the agent of host h1 at 127.0.0.1:9 cannot be reached")
+        other = await pool.host("h3")
+        await other.serve()
+        assert (await run.joined.get()).id == "h3"
+        await pool.until_gone(pool.keys.claim("h1"))
+        assert await pool.claimed() == {"h2": "run", "h3": "run"}
+
+    with_a_pool(play, most=2, least=2)
 
 
 # Hosts that die
@@ -227,7 +265,7 @@ def test_a_host_that_dies_while_it_starts_is_buried_and_the_run_never_hears_of_i
     async def play(pool, run):
         agent = await pool.host("h1")
         await agent.present()
-        await run.until_waits_for(1, "h1 starts")
+        await run.until_waits_for("h1 starts")
         await agent.die()
         await pool.until_gone(pool.keys.host("h1"))
         assert run.lost.empty()
@@ -242,7 +280,7 @@ def test_a_host_whose_entry_ends_while_it_starts_is_given_up():
     async def play(pool, run):
         agent = await pool.host("h1")
         await agent.present()
-        await run.until_waits_for(1, "h1 starts")
+        await run.until_waits_for("h1 starts")
         await agent.registration.leave()
         await agent.connection.until_gone()
         await pool.until_gone(pool.keys.claim("h1"))
@@ -329,7 +367,7 @@ def test_a_host_that_is_about_to_leave_is_told_once_and_not_taken_again_after_it
         run.roster.give_back("h1")
         await agent.connection.until_gone()
         await pool.until_gone(pool.keys.claim("h1"))
-        await run.until_waits_for(1, "0 of 1 (h1 drains)")
+        await run.until_waits_for("0 of 1 (h1 drains)")
         other = await pool.host("h2")
         await other.serve()
         assert (await run.joined.get()).id == "h2"
@@ -342,16 +380,17 @@ def test_a_host_that_is_about_to_leave_is_told_once_and_not_taken_again_after_it
 
 def test_a_host_that_drains_is_not_taken():
     async def play(pool, run):
+        run.roster._least = 2
         leaving = await pool.host("h1")
         await leaving.registration.drain("SIGTERM")
-        await run.until_waits_for(2, "0 of 2 (h1 drains)")
-        staying = [await pool.host("h2"), await pool.host("h3")]
-        for one in staying:
-            await one.serve()
-        assert {(await run.joined.get()).id for _ in staying} == {"h2", "h3"}
-        assert await pool.claimed() == {"h2": "run", "h3": "run"}
+        await run.until_waits_for("0 of 2 (h1 drains)")
+        run.roster._least = 1
+        staying = await pool.host("h2")
+        await staying.serve()
+        assert (await run.joined.get()).id == "h2"
+        assert await pool.claimed() == {"h2": "run"}
 
-    with_a_pool(play, least=2)
+    with_a_pool(play)
 
 
 @pytest.mark.parametrize("says", ["agent", "entry"])
@@ -359,7 +398,7 @@ def test_a_host_that_wants_to_leave_before_it_has_a_standby_is_given_back(says):
     async def play(pool, run):
         agent = await pool.host("h1")
         await agent.present()
-        await run.until_waits_for(1, "h1 starts")
+        await run.until_waits_for("h1 starts")
         if says == "agent":
             agent.connection.write({"draining": "SIGTERM"})
         else:
@@ -378,7 +417,7 @@ def test_a_host_that_wants_to_leave_before_it_has_a_standby_is_given_back(says):
 def test_a_host_that_cannot_be_reached_is_given_back_while_others_are_taken(hasty):
     async def play(pool, run):
         await pool.host("h1", listens=False)
-        await run.until_waits_for(1, "h1 cannot be used: the agent of host h1 at 127.0.0.1:9 cannot be reached")
+        await run.until_waits_for("h1 cannot be used: the agent of host h1 at 127.0.0.1:9 cannot be reached")
         good = await pool.host("h2")
         await good.serve()
         assert (await run.joined.get()).id == "h2"
@@ -393,7 +432,7 @@ def test_a_host_that_could_not_be_used_is_tried_again(hasty):
         for _ in range(3):
             await agent.present()
             agent.connection.write({"exited": 0, "reason": "executors cannot start here", "by_itself": True, "log": ""})
-            await run.until_waits_for(1, "h1 cannot be used: host h1: executors cannot start here")
+            await run.until_waits_for("h1 cannot be used: host h1: executors cannot start here")
         await agent.serve()
         assert (await run.joined.get()).id == "h1"
         assert run.lost.empty()
@@ -408,7 +447,8 @@ def test_an_agent_that_does_not_answer_keeps_nobody_waiting():
         good = await pool.host("h2")
         await good.serve()
         assert (await run.joined.get()).id == "h2"
-        await run.until_waits_for(2, "1 of 2 (h1 starts)")
+        run.roster._least = 2
+        await run.until_waits_for("1 of 2 (h1 starts)")
 
     with_a_pool(play)
 
@@ -419,7 +459,7 @@ def test_an_agent_that_does_not_answer_is_given_back(hasty, monkeypatch):
     async def play(pool, run):
         frozen = await pool.host("h1")
         await frozen.connected()
-        await run.until_waits_for(1, "did not answer within 0.05 s")
+        await run.until_waits_for("did not answer within 0.05 s")
         await frozen.connection.until_gone()
         await frozen.connected()  # And tried again.
 
@@ -445,19 +485,16 @@ class AwayAtFirst(Claims):
 
     def __init__(self, *arguments):
         super().__init__(*arguments)
-        self.tries = {"claim_together": 2, "claim": 2, "bury": 2, "release": 2}
+        self.tries = {"claim": 2, "bury": 2, "release": 2}
 
-    async def _try(self, what, work, argument):
+    async def _try(self, what, work, *hosts):
         self.tries[what] -= 1
         if self.tries[what] >= 0:
             raise EtcdUnavailable(what, 5, {})
-        return await work(argument)
+        return await work(*hosts)
 
-    async def claim_together(self, hosts):
-        return await self._try("claim_together", super().claim_together, hosts)
-
-    async def claim(self, host):
-        return await self._try("claim", super().claim, host)
+    async def claim(self, *hosts):
+        return await self._try("claim", super().claim, *hosts)
 
     async def bury(self, host):
         return await self._try("bury", super().bury, host)
