@@ -85,7 +85,8 @@ class Roster:
         self._known: dict[str, HostRecord] = {}
         self._claimed: dict[str, str] = {}
         """Which run has each host that has been claimed, this one's own among them."""
-        self._claims_known = False
+        self._hosts_known = self._claims_known = False
+        """Whether etcd has said which there are."""
         self._taking: set[str] = set()
         """Those that are being claimed and connected."""
         self._unusable: dict[str, str] = {}
@@ -168,7 +169,7 @@ class Roster:
             if lost:
                 self._lost(id, lost)
         self._changed.set()
-        self.on_change()
+        self._tell_change()
         return record
 
     async def _surely(
@@ -184,6 +185,10 @@ class Roster:
             except MembershipError as error:
                 log.warning("%s until its lease ends: %s", otherwise, error)
                 return
+
+    def _tell_change(self) -> None:
+        if self._hosts_known and self._claims_known:
+            self.on_change()
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -202,7 +207,8 @@ class Roster:
                                 self._heard_of(record)
                         case Removed(kv):
                             self._left(kv.key.rpartition("/")[2])
-                self.on_change()
+                self._hosts_known = True
+                self._tell_change()
 
     async def _follow_claims(self) -> None:
         """A claim that ends may be the chance to get a host."""
@@ -215,7 +221,7 @@ class Roster:
                 }
                 self._claims_known = True
                 self._changed.set()
-                self.on_change()
+                self._tell_change()
 
     def _heard_of(self, record: HostRecord) -> None:
         if record.incarnation != self._known.get(record.id, record).incarnation:
@@ -285,7 +291,7 @@ class Roster:
             for record in records:
                 self._taking.discard(record.id)
                 self._not_now(record.id, f"{record.id} could not be claimed", _AGAIN_S)
-        self.on_change()
+        self._tell_change()
 
     async def _bring(self, record: HostRecord) -> None:
         """Connects to a host, and hands it to the run as soon as the run need not wait for it."""
@@ -295,7 +301,7 @@ class Roster:
             host.record, host.far = record, record.machine != self._machine
             self._hosts[host.id] = host, record
         self._changed.set()
-        self.on_change()
+        self._tell_change()
         if host is None:
             return
         host.on_drain = lambda reason: self._drain(host, reason)
@@ -315,7 +321,7 @@ class Roster:
             self._conduct.pop(host.id, None)
             self._ready.add(host.id)
             self._joined(host)
-            self.on_change()
+            self._tell_change()
 
     def _has(self, host: Host) -> bool:
         return host.id in self._hosts and self._hosts[host.id][0] is host
