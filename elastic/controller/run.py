@@ -415,6 +415,9 @@ class Run:
             )
             self._changes.add(change, self.verification)
             self._recovered(change)
+            # Until the next snapshot the next loss must not be one too many.
+            with contextlib.suppress(SnapshotError):
+                await self._snapshots.protect()
             return
         self._give_up(failure)
 

@@ -109,6 +109,12 @@ class Snapshots:
         await self._copy(ways, homes)
         return Snapshot(number, position, records, homes, seconds)
 
+    async def protect(self) -> None:
+        """Sends what only one host has any more to a second one. Raises `SnapshotError`."""
+        snapshot = self.committed
+        homes = {digest: self._living(holders) for digest, holders in snapshot.homes.items()}
+        await self._copy(self._second_homes(snapshot.records.values(), homes), snapshot.homes)
+
     async def commit(self, snapshot: Snapshot) -> None:
         """Makes it the one that counts, and gives back the memory that only the one before needed."""
         self.committed = snapshot
