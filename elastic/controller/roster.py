@@ -114,8 +114,12 @@ class Roster:
 
     @property
     def lacks_hosts(self) -> bool:
-        """Whether it has fewer than it needs to begin, those included that only have to start."""
-        return len(self._hosts) + len(self._taking) < self._least
+        """Whether it has fewer than it needs to begin, those included that only have to start.
+
+        False while the pool is only known in part.
+        """
+        known = self._hosts_known and self._claims_known
+        return known and len(self._hosts) + len(self._taking) < self._least
 
     def _free(self) -> list[HostRecord]:
         """Hosts that this run may take."""
@@ -199,6 +203,7 @@ class Roster:
         view = View()
         async with self._etcd.watch_prefix(Keys(self._etcd.address.prefix).hosts) as watch:
             async for event in watch:
+                self._hosts_known = True
                 for change in view.apply(event):
                     match change:
                         case Added(kv) | Changed(kv):
