@@ -24,7 +24,8 @@ params = {
     "out": place(rng.normal(0, 0.1, (64, 4)).astype(np.float32), "model", None),
 }
 momentum = {
-    "in": place(np.zeros((16, 64), np.float32), None, "model"), "out": place(np.zeros((64, 4), np.float32), "model", None)
+    "in": place(np.zeros((16, 64), np.float32), None, "model"),
+    "out": place(np.zeros((64, 4), np.float32), "model", None),
 }
 key = jax.random.key(7)
 def loss_of(params, x, y, key):
