@@ -8,6 +8,9 @@ both, a process chosen by lot gets SIGKILL at a time chosen by lot. The time tha
 of the first step that the run could only finish because it had recovered: a loss that was already on its way does not
 count, and of a run with checkpoints neither do the steps that it makes a second time. Exit code 1 if a loss differs
 from that of a run that nobody disturbed.
+
+With `--state-mb` the state is large, and restoring it takes as long as memory is slow: what is measured is printed
+beside what this machine needs for as many bytes.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ import argparse
 import datetime
 import itertools
 import json
+import os
 import random
 import signal
 import statistics
@@ -26,8 +30,11 @@ from pathlib import Path
 from typing import Any
 
 import machine
+import numpy as np
 import psutil
 from trainings import CheckpointTraining, ElasticTraining, Step, Training, TrainingFailed, differences, load
+
+from elastic import host_memory
 
 GOALS = {"median_s": 0.5, "worst_s": 2.0, "ratio": 20.0}
 VICTIMS = ("executor", "agent")
@@ -108,6 +115,21 @@ def longest_gap(training: Training, killed: float, among: int) -> tuple[int, Ste
     return index, training.steps[index]
 
 
+def needed_for_restore_s(state_mb: float, hosts: int) -> float:
+    """How long the hosts of this machine need to map, check and copy so much of their own memory, all at once."""
+    data = np.random.default_rng(0).standard_normal(8 << 20).tobytes()
+    digest = host_memory.digest_of(data)
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
+        host_memory.save(Path(directory), digest, data)
+        seconds = []
+        for _ in range(3):
+            began = time.perf_counter()
+            np.frombuffer(host_memory.read(Path(directory), digest), np.uint8).copy()
+            seconds.append(time.perf_counter() - began)
+    at_once = min(hosts, len(os.sched_getaffinity(0)))
+    return state_mb * 1e6 / len(data) * statistics.median(seconds) / at_once
+
+
 def step_ms(training: Training) -> float:
     times = [step.finished for step in training.steps]
     return statistics.median(b - a for a, b in itertools.pairwise(times)) * 1e3
@@ -181,6 +203,8 @@ def run(args: argparse.Namespace, directory: Path) -> dict[str, Any]:
                 step_times[side].append(step_ms(training))
             finally:
                 training.stop()
+    if args.state_mb:
+        report["needed_for_restore_s"] = needed_for_restore_s(args.state_mb, args.hosts)
     report["kills"] = kills
     report["summary"] = {side: summary(found) for side, found in kills.items() if found}
     report["step_ms"] = {side: statistics.median(found) for side, found in step_times.items() if found}
@@ -219,6 +243,9 @@ def print_report(report: dict[str, Any]) -> None:
         print("medians: " + ", ".join(f"{name} {s * 1e3:.0f} ms" for name, s in found["phases_median_s"].items()))
         met = found["median_s"] < GOALS["median_s"] and found["worst_s"] < GOALS["worst_s"]
         print(f"median below {GOALS['median_s']} s and worst below {GOALS['worst_s']} s: {'yes' if met else 'no'}")
+    if "needed_for_restore_s" in report and found:
+        took, needed = found["phases_median_s"].get("restore", 0.0), report["needed_for_restore_s"]
+        print(f"restoring {report['settings']['state_mb']:g} MB took {took:.2f} s; memory alone needs {needed:.2f} s")
     if "ratio" in report:
         print(
             f"restarting from a checkpoint takes {report['ratio']:.1f} times as long (to reach: {GOALS['ratio']:.0f})"

@@ -85,7 +85,8 @@ class Roster:
         self._known: dict[str, HostRecord] = {}
         self._claimed: dict[str, str] = {}
         """Which run has each host that has been claimed, this one's own among them."""
-        self._claims_known = False
+        self._hosts_known = self._claims_known = False
+        """Whether etcd has said which there are."""
         self._taking: set[str] = set()
         """Those that are being claimed and connected."""
         self._unusable: dict[str, str] = {}
@@ -113,8 +114,12 @@ class Roster:
 
     @property
     def lacks_hosts(self) -> bool:
-        """Whether it has fewer than it needs to begin, those included that only have to start."""
-        return len(self._hosts) + len(self._taking) < self._least
+        """Whether it has fewer than it needs to begin, those included that only have to start.
+
+        False while the pool is only known in part.
+        """
+        known = self._hosts_known and self._claims_known
+        return known and len(self._hosts) + len(self._taking) < self._least
 
     def _free(self) -> list[HostRecord]:
         """Hosts that this run may take."""
@@ -168,7 +173,7 @@ class Roster:
             if lost:
                 self._lost(id, lost)
         self._changed.set()
-        self.on_change()
+        self._tell_change()
         return record
 
     async def _surely(
@@ -185,6 +190,10 @@ class Roster:
                 log.warning("%s until its lease ends: %s", otherwise, error)
                 return
 
+    def _tell_change(self) -> None:
+        if self._hosts_known and self._claims_known:
+            self.on_change()
+
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
@@ -194,6 +203,7 @@ class Roster:
         view = View()
         async with self._etcd.watch_prefix(Keys(self._etcd.address.prefix).hosts) as watch:
             async for event in watch:
+                self._hosts_known = True
                 for change in view.apply(event):
                     match change:
                         case Added(kv) | Changed(kv):
@@ -202,7 +212,8 @@ class Roster:
                                 self._heard_of(record)
                         case Removed(kv):
                             self._left(kv.key.rpartition("/")[2])
-                self.on_change()
+                self._hosts_known = True
+                self._tell_change()
 
     async def _follow_claims(self) -> None:
         """A claim that ends may be the chance to get a host."""
@@ -215,7 +226,7 @@ class Roster:
                 }
                 self._claims_known = True
                 self._changed.set()
-                self.on_change()
+                self._tell_change()
 
     def _heard_of(self, record: HostRecord) -> None:
         if record.incarnation != self._known.get(record.id, record).incarnation:
@@ -285,7 +296,7 @@ class Roster:
             for record in records:
                 self._taking.discard(record.id)
                 self._not_now(record.id, f"{record.id} could not be claimed", _AGAIN_S)
-        self.on_change()
+        self._tell_change()
 
     async def _bring(self, record: HostRecord) -> None:
         """Connects to a host, and hands it to the run as soon as the run need not wait for it."""
@@ -295,7 +306,7 @@ class Roster:
             host.record, host.far = record, record.machine != self._machine
             self._hosts[host.id] = host, record
         self._changed.set()
-        self.on_change()
+        self._tell_change()
         if host is None:
             return
         host.on_drain = lambda reason: self._drain(host, reason)
@@ -315,7 +326,7 @@ class Roster:
             self._conduct.pop(host.id, None)
             self._ready.add(host.id)
             self._joined(host)
-            self.on_change()
+            self._tell_change()
 
     def _has(self, host: Host) -> bool:
         return host.id in self._hosts and self._hosts[host.id][0] is host

@@ -346,6 +346,33 @@ async def test_a_claim_needs_the_incarnation_that_it_was_made_for(server: Server
         assert not await run.claim(record("never-registered"))
 
 
+async def test_hosts_are_claimed_together_also_if_one_of_them_is_the_runs_already(server: Server) -> None:
+    async with pool_of(server) as pool:
+        hosts = [(await registered(pool, f"h{index}")).record for index in range(3)]
+        run, other = await started(pool), await started(pool, "other", 2)
+        assert await run.claim(hosts[1])
+        assert await run.claim(*hosts)
+        assert await run.claim(*hosts)
+        assert not await other.claim(hosts[2])
+
+
+async def test_a_run_that_has_said_more_of_itself_is_not_fenced_by_what_it_said_before(server: Server) -> None:
+    async with pool_of(server) as pool:
+        etcd = LosesAnswers(await pool.client(), applied=False)
+        etcd.losing = 0
+        run = await Run(etcd).start()
+        await run.advance(1)
+        etcd.losing = 1
+        with pytest.raises(OutcomeUnknown):
+            await run.describe(16)
+        # Its lease counts as lost here before etcd drops it, so that the entry still stands.
+        run._lease._owner._lose(run._lease.id, "its deadline passed")
+        await run.advance(2)
+        about = await pool.etcd.get(pool.keys.run("run"))
+        assert about is not None
+        assert run_of(about) == RunRecord("run", "unix:/run/client.sock", 1, 16)
+
+
 async def test_claims_end_with_the_run(server: Server) -> None:
     async with pool_of(server) as pool:
         host, run = await registered(pool), await started(pool)

@@ -96,6 +96,21 @@ def test_hosts_that_were_there_before_are_taken_too():
     run(play())
 
 
+def test_nothing_is_said_before_it_is_known_which_hosts_and_claims_there_are():
+    async def play():
+        async with pool() as made:
+            agent, other = await made.host("h1"), await made.run("other")
+            assert await other.claim(agent.registration.record)
+            run = Run(made, await made.run("run"), 8)
+            said = asyncio.Queue()
+            run.roster.on_change = lambda: said.put_nowait(run.roster.waits_for())
+            following = asyncio.create_task(run.roster.follow())
+            assert await said.get() == "0 of 1 (h1 is claimed by run other)"
+            following.cancel()
+
+    run(play())
+
+
 def test_no_more_hosts_are_taken_than_the_run_wants_and_one_more_when_one_dies():
     async def play(pool, run):
         agents = [await pool.host(f"h{index}") for index in range(2)]
