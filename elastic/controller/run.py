@@ -458,8 +458,6 @@ class Run:
         self._replayed, self.verification = tell_all(self._journal, world, partial(self._tell_world, world))
         self.on_congestion()
         self.programs.post(world, [number for number in self.programs.numbers if number not in posted])
-        with contextlib.suppress(WorldLost):  # Which is the next recovery's matter.
-            await world.call_each(Command.PING, lambda _: [])
         return {
             "fence": self._fenced - began,
             "world": formed - self._fenced,
