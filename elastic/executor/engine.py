@@ -16,6 +16,7 @@ from typing import Any
 import jax
 import numpy as np
 from jax._src import core
+from jax.experimental.layout import Format, Layout
 from jax.sharding import SingleDeviceSharding
 from jaxlib import _jax
 
@@ -128,9 +129,14 @@ class Engine:
         except Exception as error:
             self._store.fail(array, status_of(error))
 
-    def place(self, values: np.ndarray, device: int, memory_kind: str | None) -> jax.Array:
-        """Puts values on a device of this host; any thread may."""
+    def place(
+        self, values: np.ndarray, device: int, memory_kind: str | None, layout: list[int] | None = None
+    ) -> jax.Array:
+        """Puts values on a device of this host; any thread may. `layout`: dimensions from major to minor."""
         sharding = self._sharding(device, memory_kind)
+        if layout is not None:
+            laid_out: jax.Array = jax.device_put(values, Format(Layout(tuple(layout)), sharding))
+            return laid_out
         shard: jax.Array = _jax.batched_device_put(
             core.ShapedArray(values.shape, values.dtype), sharding, [values], [self._member.devices[device]], True
         )

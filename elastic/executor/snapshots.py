@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from elastic.executor.peers import Place, host_array
+from elastic.executor.peers import host_array
 from elastic.executor.store import Store, Value
 from elastic.host_memory import digest_of, has, read, save
 from elastic.status import StatusError, status_of
@@ -25,21 +26,31 @@ from elastic.status import StatusError, status_of
 Record = list[Any]
 """One shard in a snapshot, beginning with [array, device, what]; `what` is one of
 
-    "bytes", dtype, shape, memory kind, bytes, digest
+    "bytes", dtype, shape, memory kind, layout, bytes, digest
+                              dense; `layout` is how they lie on the device, dimensions from major to minor, or None
     "error", code, text       the value is an error; the device is -1
     "token"                   the end of an execution, which has come; the device is -1
 """
 
 _EVERYWHERE = -1
 
-_Held = tuple[Any, str | None]
-"""Values, or what the end of an execution gives, and the kind of memory that they are in."""
+Put = Callable[[np.ndarray, int, str | None, list[int] | None], jax.Array]
+"""Puts (values, virtual device, memory kind, layout) on a device; the result is the shard."""
+
+
+@dataclass(frozen=True)
+class _Held:
+    """Values, or what the end of an execution gives, and how they lie in which kind of memory."""
+
+    values: Any
+    memory_kind: str | None = None
+    layout: list[int] | None = None
 
 
 class Snapshots:
     """Saves the arrays of a store, and brings them back."""
 
-    def __init__(self, store: Store, memory: Path, copy: Callable[[jax.Array, int], jax.Array], place: Place) -> None:
+    def __init__(self, store: Store, memory: Path, copy: Callable[[jax.Array, int], jax.Array], place: Put) -> None:
         """`memory` is the host's; `copy(shard, device)` starts a copy on the spot, `place` puts values on a device."""
         self._store = store
         self._memory = memory
@@ -87,24 +98,28 @@ class Snapshots:
             elif what == "token":
                 self._store.set(array, Value(shards={_EVERYWHERE: _Ended()}))
             else:
-                dtype, shape, memory_kind, _, digest = rest
+                dtype, shape, memory_kind, layout, _, digest = rest
                 try:
                     data = read(self._memory, digest)
                 except StatusError:
                     bad.append(digest)
                     continue
                 values = host_array(data, dtype, shape)
-                self._store.add_shards(array, [device], [self._place(values, device, memory_kind)])
+                self._store.add_shards(array, [device], [self._place(values, device, memory_kind, layout)])
                 self._saved[array, device] = record
         return bad
 
     def _hold(self, shard: Any, device: int) -> Callable[[], _Held]:
         """Something to call for a shard's values later, whatever is done to it meanwhile."""
         if not isinstance(shard, jax.Array):
-            return lambda: (shard.block_until_ready(), None)
+            return lambda: _Held(shard.block_until_ready())
         try:
-            # While numpy looks at its memory, XLA gives a donated array's memory to nobody.
-            kept = np.asarray(shard) if shard.is_ready() else self._copy(shard, device)
+            if shard.is_ready():
+                # While numpy looks at its memory, XLA gives a donated array's memory to nobody.
+                found = _held(shard)
+                return lambda: found
+            copied = self._copy(shard, device)
+            memory_kind, layout = _memory_kind(shard), _said_layout(shard)  # A copy has the usual layout.
         except Exception as error:
             failure = status_of(error)
 
@@ -112,8 +127,7 @@ class Snapshots:
                 raise failure
 
             return fail
-        memory_kind = _memory_kind(shard)
-        return lambda: (np.asarray(kept), memory_kind)
+        return lambda: _Held(np.asarray(copied), memory_kind, layout)
 
     def _finish(self, records: list[Record | Callable[[], Record]], seconds: float) -> dict[str, Any]:
         done: list[Record] = []
@@ -126,7 +140,8 @@ class Snapshots:
 
     def _save(self, array: int, device: int, values: Callable[[], _Held]) -> Record:
         try:
-            value, memory_kind = values()
+            held = values()
+            value = held.values
         except Exception as error:
             return [*_error_record(array, status_of(error)), 0.0]
         if not isinstance(value, np.ndarray):
@@ -136,7 +151,8 @@ class Snapshots:
         digest = digest_of(data)
         if not has(self._memory, digest):
             save(self._memory, digest, data)
-        record = [array, device, "bytes", value.dtype.name, list(value.shape), memory_kind, len(data), digest]
+        where = [held.memory_kind, held.layout]
+        record = [array, device, "bytes", value.dtype.name, list(value.shape), *where, len(data), digest]
         self._saved[array, device] = record
         return [*record, time.thread_time() - began]
 
@@ -151,7 +167,7 @@ def _hold_coming(shard: Future[Any]) -> tuple[Future[_Held], Future[Any]]:
 
     def came(shard: Future[Any]) -> None:
         try:
-            held.set_result((np.asarray(shard.result()), _memory_kind(shard.result())))
+            held.set_result(_held(shard.result()))
             behind.set_result(shard.result())
         except Exception as error:
             for future in (held, behind):
@@ -160,6 +176,22 @@ def _hold_coming(shard: Future[Any]) -> tuple[Future[_Held], Future[Any]]:
 
     shard.add_done_callback(came)
     return held, behind
+
+
+def _held(shard: jax.Array) -> _Held:
+    """Of a shard that has been computed."""
+    values = np.asarray(shard)
+    layout = None
+    if not values.flags.c_contiguous:  # The view shows how they lie.
+        layout = sorted(range(values.ndim), key=lambda dimension: -values.strides[dimension])
+    return _Held(values, _memory_kind(shard), layout)
+
+
+def _said_layout(shard: jax.Array) -> list[int] | None:
+    """What a shard that is still being computed says of its layout; None for the usual."""
+    layout = shard.format.layout
+    order = list(getattr(layout, "major_to_minor", ()))
+    return order if order != sorted(order) else None
 
 
 def _error_record(array: int, error: StatusError) -> Record:

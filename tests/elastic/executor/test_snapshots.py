@@ -66,6 +66,12 @@ def same(left, right):
     return left.dtype == right.dtype and left.shape == right.shape and left.tobytes() == right.tobytes()
 
 
+@jax.jit
+def for_a_while(x):
+    """Takes the processor for longer than a test takes to look."""
+    return jax.lax.fori_loop(0, 100, lambda _, y: jnp.tanh(y @ x), x)
+
+
 DTYPES = sorted({dtype.name for dtype in NUMPY_OF_KIND.values() if dtype.kind != "S"})
 
 
@@ -80,7 +86,7 @@ def test_arrays_come_back_as_they_were(executor, next_executor, dtype, shape):
         executor.put(7, values, device=2)
         records = executor.take()
         bad = next_executor.snapshots.restore(records)
-    ((array, device, what, name, dimensions, _, size, _),) = records
+    ((array, device, what, name, dimensions, *_, size, _),) = records
     assert (array, device, what, name, dimensions) == (7, 2, "bytes", dtype, list(shape))
     assert size == count * element.itemsize
     assert bad == []
@@ -100,6 +106,27 @@ def test_memory_kinds_come_back(executor, next_executor):
     executor.put(7, np.ones(3, np.float32), memory_kind="pinned_host")
     next_executor.snapshots.restore(executor.take())
     assert next_executor.store.get(7).peek(0).sharding.memory_kind == "pinned_host"
+
+
+@pytest.mark.parametrize("ready", [True, False], ids=["computed", "being-computed"])
+@pytest.mark.parametrize("order", [(1, 0, 2), (2, 1, 0), (0, 2, 1)], ids=str)
+def test_layouts_come_back(executor, next_executor, member, order, ready):
+    """Programs are compiled for them, and XLA does not look."""
+    x = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    laid_out = executor.engine.place(x, 1, None, list(order))
+    if not ready:
+        busy = for_a_while(put(member, np.ones((512, 512)), 1))
+        laid_out = jax.jit(lambda x, y: x + 0 * y[0, 0], out_shardings=laid_out.format)(laid_out, busy)
+    executor.store.add_shards(7, [1], [laid_out])
+    finish = executor.snapshots.take()
+    assert ready or not laid_out.is_ready()
+    records = finish()["records"]
+    next_executor.snapshots.restore(records)
+    back = next_executor.store.get(7).peek(1)
+    assert back.format.layout.major_to_minor == order
+    assert np.asarray(back).strides == np.asarray(laid_out).strides != x.strides
+    assert np.array_equal(np.asarray(back), x)
+    assert next_executor.take() == records
 
 
 def test_an_array_on_several_devices_is_saved_shard_by_shard(executor, next_executor):
@@ -193,12 +220,6 @@ def test_what_is_taken_right_after_is_saved_as_it_was(executor, next_executor, m
     executor.put(8, np.zeros(1 << 16, np.float32))
     next_executor.snapshots.restore(finish()["records"])
     assert np.array_equal(read(next_executor, 7), np.arange(1 << 16))
-
-
-@jax.jit
-def for_a_while(x):
-    """Takes the processor for longer than a test takes to look."""
-    return jax.lax.fori_loop(0, 100, lambda _, y: jnp.tanh(y @ x), x)
 
 
 @pytest.mark.parametrize("how", ["donated", "deleted", "freed"])
