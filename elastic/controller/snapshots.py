@@ -18,7 +18,7 @@ from checkpoint import Copy, Kind, Need, Shard, plan, second_homes
 from elastic.commands import Command
 from elastic.controller.hosts import CopyError, Host
 from elastic.controller.status_report import SnapshotFacts
-from elastic.controller.world import World
+from elastic.controller.world import World, WorldLost
 from elastic.status import Code, StatusError
 
 log = logging.getLogger(__name__)
@@ -93,6 +93,8 @@ class Snapshots:
         """
         number = next(self._numbers)
         answers = await world.call_each(Command.SNAPSHOT, lambda _: [number])
+        if world.failure is not None:  # After the last answer: what a host has saved may be gone with it.
+            raise WorldLost(world.failure)
         records: dict[tuple[int, int], Record] = {}
         homes: dict[Digest, set[str]] = {}
         seconds = 0.0
@@ -188,9 +190,11 @@ class Snapshots:
             if digest in shards
         }
         chosen = plan(list(needs.values()), copies)
-        if chosen.lost:
-            raise DataLossError(chosen.lost)
         digests = {shard[:2]: digest for digest, shard in shards.items()}
+        if chosen.lost:
+            lost = {digests[array, shard] for array, gone in chosen.lost.items() for shard in gone}
+            records = (record for records in wanted.values() for record in records)
+            raise DataLossError(record[0] for record in records if record[2] == "bytes" and record[-1] in lost)
         ways: Ways = {}
         for transfer in chosen.transfers:
             need, source = transfer.need, transfer.source.host
