@@ -204,10 +204,12 @@ class Snapshots:
         return ways
 
     def _second_homes(self, records: Iterable[Record], homes: Mapping[Digest, set[str]]) -> Ways:
-        """What to send, so that two hosts have everything."""
+        """What to send, so that two hosts have everything. Raises `SnapshotError` if nobody has some of it any more."""
         shards = _shards(records)
-        digests = {shard[:2]: digest for digest, shard in shards.items()}
         before = self.committed.homes
+        if not all(self._living(homes[digest] | before.get(digest, set())) for digest in shards):
+            raise SnapshotError("a host was lost with what it had saved")
+        digests = {shard[:2]: digest for digest, shard in shards.items()}
         listed = [
             Shard(
                 *shard,
