@@ -5,16 +5,14 @@ Not for: going to the background (`elastic.supervisor`), or runs, which join it 
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
-import time
 from collections.abc import Sequence
 from typing import Any
 
 from elastic import pool_size, run_directory
 from elastic.client_environment import pool_variables
-from elastic.local_pool import LocalPool, PoolEvent, Restart
+from elastic.local_pool import LocalPool
 from elastic.run_directory import Kind, RunDirectory
 from membership import PASSWORD_FILE
 
@@ -35,7 +33,6 @@ class BackgroundPool(LocalPool):
     ) -> None:
         super().__init__(hosts, devices_per_host, listen, log_dir)
         self._etcd_address = ""
-        self._membership_restart = Restart()
 
     def make_directory(self) -> RunDirectory:
         return run_directory.create(self._base, self.log_dir, kind=Kind.BACKGROUND)
@@ -75,30 +72,6 @@ class BackgroundPool(LocalPool):
     def start_processes(self) -> None:
         self._etcd_address = str(self.start_membership()["address"])
         self.start_agents(wait=True)
-
-    def deadline(self) -> float | None:
-        times = [time for time in (super().deadline(), self._membership_restart.at) if time is not None]
-        return min(times, default=None)
-
-    def poll(self, *, closing: bool = False) -> PoolEvent | None:
-        event = super().poll(closing=closing)
-        self._replace_membership(time.monotonic())
-        return event
-
-    def _replace_membership(self, now: float) -> None:
-        """Starts the membership server again; hosts and runs tell it what they are and have as soon as it is there."""
-        ended, restart = self._membership, self._membership_restart
-        if ended is None or ended not in self._ended:
-            return
-        if restart.at is None:
-            restart.again(now)
-        elif restart.at <= now:
-            restart.at = None
-            ended.kill_session()
-            ended.close()
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(self.directory.membership_socket)
-            self.spawn_membership()
 
 
 def about(pool: BackgroundPool) -> dict[str, Any]:

@@ -7,6 +7,7 @@ script (`elastic.runner`), or pools of real machines. Linux only.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import selectors
 import sys
@@ -166,6 +167,7 @@ class LocalPool:
         self._ended: dict[ChildProcess, str] = {}
         self._told: deque[_Told] = deque()
         self._restarts: dict[str, Restart] = {}
+        self._membership_restart = Restart()
         self._endings: dict[str, str] = {}
         """How the last agent of a host ended, until that is told."""
         self._kill_at: float | None = None
@@ -333,7 +335,8 @@ class LocalPool:
     def deadline(self) -> float | None:
         """When to call `poll` even if nothing is readable, on time.monotonic()'s clock; None for never."""
         times = [told.report_at for told in self._told]
-        times += [restart.at for restart in self._restarts.values() if restart.at is not None]
+        restarts = (*self._restarts.values(), self._membership_restart)
+        times += [restart.at for restart in restarts if restart.at is not None]
         if self._kill_at is not None:
             times.append(self._kill_at)
         return min(times, default=None)
@@ -352,6 +355,7 @@ class LocalPool:
                 if child is self._controller and isinstance(what, dict):
                     self._told.append(_Told(str(what.get("host", "?")), message, now + _AGENT_ENDS_S))
             self._replace_agents(now)
+            self._replace_membership(now)
         event = self._next_event(now, closing)
         if event is not None and not isinstance(event, HostRecovered):
             self._end_run()
@@ -470,6 +474,21 @@ class LocalPool:
                 agent.kill_session()
                 agent.close()
                 self._agents[host] = self._spawn_agent(host)
+
+    def _replace_membership(self, now: float) -> None:
+        """Starts the membership server again; hosts and runs tell it what they are and have as soon as it is there."""
+        ended, restart = self._membership, self._membership_restart
+        if ended is None or ended not in self._ended:
+            return
+        if restart.at is None:
+            restart.again(now)
+        elif restart.at <= now:
+            restart.at = None
+            ended.kill_session()
+            ended.close()
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self.directory.membership_socket)
+            self.spawn_membership()
 
     def _next_event(self, now: float, closing: bool) -> PoolEvent | None:
         if self._over or self._controller is None:

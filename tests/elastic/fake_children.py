@@ -124,7 +124,11 @@ def _controller() -> None:
         selector.register(0, selectors.EVENT_READ)
 
         def join() -> str:
-            host, address = lines.readline().decode().split()
+            """The host that has said hello, or nothing if the membership server is gone."""
+            line = lines.readline()
+            if not line:
+                return ""
+            host, address = line.decode().split()
             connections[host] = socket.create_connection(address.split(":"))
             selector.register(connections[host], selectors.EVENT_READ, host)
             return host
@@ -141,7 +145,9 @@ def _controller() -> None:
                     return
                 if key.fileobj is pool:
                     host = join()
-                    if fault == "welcome":
+                    if not host:
+                        selector.unregister(pool)
+                    elif fault == "welcome":
                         _say(_recovered(host, "it joined", kind="moved"))
                     continue
                 selector.unregister(key.fileobj)

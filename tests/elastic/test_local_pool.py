@@ -211,7 +211,8 @@ def test_a_host_whose_agent_ended_gets_another(base, fault, monkeypatch):
             assert _pids(pool)["h1"] != before["h1"]
 
 
-def test_a_host_that_dies_over_and_over_has_to_wait_for_another_agent_ever_longer(base, monkeypatch):
+def test_a_host_that_dies_over_and_over_has_to_wait_for_another_agent_ever_longer(base, fault, monkeypatch):
+    fault(controller="welcome")
     monkeypatch.setattr(local_pool, "_RESTART_S", 1000.0)
     monkeypatch.setattr(local_pool, "_LONGEST_RESTART_S", 1500.0)
     with FakePool(hosts=2, base_dir=base) as pool:
@@ -220,9 +221,20 @@ def test_a_host_that_dies_over_and_over_has_to_wait_for_another_agent_ever_longe
             assert isinstance(_next_event(pool), HostRecovered)
             assert pause - 20 < pool.deadline() - time.monotonic() <= pause
             pool._restarts["h1"].at = time.monotonic()
-            before = _pids(pool)["h1"]
-            while _pids(pool)["h1"] == before:
-                pool.poll()
+            assert _next_event(pool).reason == "it joined"
+
+
+def test_a_membership_server_that_dies_is_started_again_and_the_run_goes_on(base, monkeypatch):
+    monkeypatch.setattr(local_pool, "_RESTART_S", 0.0)
+    with FakePool(hosts=2, base_dir=base) as pool:
+        before = _pids(pool)
+        os.kill(before["membership"], signal.SIGKILL)
+        while _pids(pool)["membership"] == before["membership"]:
+            assert pool.poll() is None
+        after = _pids(pool)
+        assert {**after, "membership": 0} == {**before, "membership": 0}
+        assert pool.directory.membership_socket.exists()
+    wait_gone([after["membership"]], 0)
 
 
 def test_hosts_that_die_together_are_told_one_by_one(base):

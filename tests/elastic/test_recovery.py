@@ -168,6 +168,15 @@ def test_one_may_be_killed_while_the_run_recovers_from_another(script, undisturb
         run.check(expected, (1, 2))
 
 
+def test_a_host_may_be_killed_after_the_membership_server_was(script, undisturbed):
+    """No world is formed before it is back: nobody could say which one counts."""
+    expected = undisturbed("train")
+    with Killing(script("train"), STEPS, hosts=2, devices=2) as run:
+        run.wait_for("step 10")
+        kill(*run.role("membership"), run.role("executor")[0])
+        run.check(expected, (1, 1))
+
+
 @pytest.mark.parametrize("line", ["started", "compiling"])
 def test_one_may_be_killed_before_the_first_step(script, undisturbed, line):
     expected = undisturbed("train")
