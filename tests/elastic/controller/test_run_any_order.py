@@ -1,6 +1,7 @@
 """Whatever a client does and whatever becomes of hosts, in any order: it reads what it would read if nothing died."""
 
 import asyncio
+import contextlib
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -59,10 +60,8 @@ class Client:
 
     def snapshot(self, _):
         async def take():
-            try:
+            with contextlib.suppress(WorldLost, SnapshotError):  # It would be tried again.
                 await self.pool.snapshot()
-            except (WorldLost, SnapshotError):
-                pass  # It would be tried again.
 
         # One after the other, as the run takes them.
         if all(task.done() for task in self.tasks):
