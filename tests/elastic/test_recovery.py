@@ -78,7 +78,32 @@ jax.effects_barrier()
 print(sorted(seen), noted, tickets)
 """
 
-PROGRAMS = {"train": TRAIN, "callbacks": CALLBACKS}
+# Uploads and reads that go as files, copies from host to host, pieces and wholes, arrays in another kind of memory.
+BYTES = """
+import sys
+print("started", flush=True)
+import hashlib, jax, numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P, SingleDeviceSharding
+devices = jax.devices()
+cut = NamedSharding(Mesh(np.array(devices), "d"), P("d"))
+whole = NamedSharding(Mesh(np.array(devices), "d"), P())
+kept = SingleDeviceSharding(devices[-1], memory_kind="pinned_host")
+rng = np.random.default_rng(0)
+add = jax.jit(lambda x, y: x + y, donate_argnums=0)
+total = jax.device_put(np.zeros(1 << 18, np.float32), cut)
+for i in range(int(sys.argv[1])):
+    if i == 0:
+        print("compiling", flush=True)
+    x = jax.device_put(rng.normal(size=1 << 18).astype(np.float32), devices[i % 4])
+    total = add(total, jax.device_put(x, cut))
+    aside = jax.device_put(x, kept)
+    back = jax.device_put(jax.device_put(total, whole), devices[-1 - i % 4])
+    pieces = [np.asarray(shard.data) for shard in total.addressable_shards]
+    seen = hashlib.sha256(b"".join(a.tobytes() for a in (*pieces, np.asarray(back), np.asarray(aside))))
+    print(f"step {i}: {seen.hexdigest()}", flush=True)
+"""
+
+PROGRAMS = {"train": TRAIN, "callbacks": CALLBACKS, "bytes": BYTES}
 STEPS = "40"
 
 
