@@ -193,6 +193,17 @@ def test_one_may_be_killed_while_the_run_recovers_from_another(script, undisturb
         run.check(expected, (1, 2))
 
 
+@pytest.mark.parametrize("victim", ["executor", "agent"])
+def test_one_that_freezes_is_done_without(script, undisturbed, tmp_path, victim):
+    expected = undisturbed("train")
+    with Killing(script("train"), STEPS, str(tmp_path / "go on"), hosts=2, devices=2) as run:
+        run.wait_for("step 20")
+        run.role(victim)[1].send_signal(signal.SIGSTOP)
+        run.wait_for("was lost")
+        (tmp_path / "go on").touch()
+        run.check(expected, (1, 1))
+
+
 def test_a_host_may_be_killed_after_the_membership_server_was(script, undisturbed):
     """No world is formed before it is back: nobody could say which one counts."""
     expected = undisturbed("train")

@@ -72,12 +72,14 @@ class Executor:
         self.connection.write([request, code, result], payload)
 
 
-async def command_stream(server):
-    """The connection over which commands come, when the one for callbacks has come too."""
+async def command_stream(server, callbacks=None):
+    """The connection over which commands come, when the one for callbacks has come too; that goes into a list."""
     connections = [await server.connections.get() for _ in range(2)]
     assert all(connection.hello["generation"] == 5 for connection in connections)
     streams = {connection.hello["role"]: connection for connection in connections}
     assert set(streams) == {"controller", "callbacks"}
+    if callbacks is not None:
+        callbacks.append(streams["callbacks"])
     return streams["controller"]
 
 
@@ -87,6 +89,8 @@ class Stage:
     def __init__(self):
         self.hosts = {}
         self.executors = []
+        self.callbacks = []
+        """The connections for callbacks, in the order in which they came."""
         self.failures = []
         self.world = None
 
@@ -108,7 +112,7 @@ async def stage(hosts=2):
             made.hosts[f"h{rank}"] = FakeHost(f"h{rank}", 100 + rank, server.address)
 
         async def play(rank, server):
-            made.executors.append(Executor(rank, await command_stream(server)))
+            made.executors.append(Executor(rank, await command_stream(server, made.callbacks)))
 
         placement = spread(5, list(made.hosts), 2 * hosts)
         played = [asyncio.create_task(play(rank, server)) for rank, server in enumerate(servers)]

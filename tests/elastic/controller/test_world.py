@@ -7,6 +7,7 @@ import pytest
 from elastic import wire
 from elastic.commands import Command
 from elastic.controller.hosts import Exit
+from elastic.controller.world import WorldLost
 from elastic.status import Code, StatusError
 from tests.elastic.controller.stage import Answers, on_a_stage
 
@@ -292,3 +293,75 @@ def test_hosts_of_other_machines_get_another_form_of_a_command():
         assert asked == [True]
 
     on_a_stage(play)
+
+
+def test_a_closed_world_answers_everything_that_waits():
+    async def play(stage, world, first, second):
+        answers = Answers()
+        world.ask((0,), Command.READ, [1], answers.to("read"))
+        calling = asyncio.create_task(world.call((1,), Command.COMPILE, [7]))
+        asking = asyncio.create_task(world.call_each(Command.SNAPSHOT, lambda _: [1]))
+        await first.got.get()
+        await until_idle(3)
+        world.close()
+        assert isinstance(answers.all[0][1], WorldLost)
+        for task in (calling, asking):
+            with pytest.raises(WorldLost, match="closed"):
+                await task
+        assert stage.failures == []
+
+    on_a_stage(play)
+
+
+def test_every_host_is_asked_at_once_with_arguments_of_its_own():
+    async def play(stage, world, first, second):
+        asking = asyncio.create_task(world.call_each(Command.RESTORE, lambda host: [1, host]))
+        (_, one, *rest), (_, two, *others) = await first.got.get(), await second.got.get()
+        assert (rest[:2], others[:2]) == ([1, "h0"], [1, "h1"])
+        second.answer(two, "no memory", code=8)
+        first.answer(one, ["bad"])
+        answers = await asking
+        assert answers["h0"] == ["bad"]
+        assert (answers["h1"].code, answers["h1"].message) == (Code.RESOURCE_EXHAUSTED, "no memory")
+
+    on_a_stage(play)
+
+
+def test_a_world_that_is_lost_answers_no_host_in_particular():
+    async def play(stage, world, first, second):
+        asking = asyncio.create_task(world.call_each(Command.SNAPSHOT, lambda _: [1]))
+        (_, request, *_) = await first.got.get()
+        first.answer(request, {"records": []})
+        await second.got.get()
+        world.lost("h1", "gone")
+        with pytest.raises(WorldLost, match="h1"):
+            await asking
+        with pytest.raises(WorldLost, match="h1"):
+            await world.call_each(Command.SNAPSHOT, lambda _: [1])
+
+    on_a_stage(play)
+
+
+def test_what_an_executor_still_calls_when_its_world_is_lost_reaches_nobody():
+    """The next world makes the same call."""
+
+    async def play(stage, world, first, second):
+        called, heard = [], asyncio.Event()
+        world.callbacks.called = lambda *call: (called.append(call), heard.set())
+        callbacks = stage.callbacks[0]
+        callbacks.write([1, 3, [], None, 0])
+        await heard.wait()
+        for _ in range(2):
+            callbacks.write([2, 3, [], None, 0])
+        world.lost("h1", "gone")
+        await stage.until_idle()
+        world.close()
+        assert await callbacks.until_gone() == []
+        assert [message[0] for _, message, _ in called] == [1]
+
+    on_a_stage(play)
+
+
+async def until_idle(turns):
+    for _ in range(turns):
+        await asyncio.sleep(0)
