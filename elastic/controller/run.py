@@ -131,6 +131,8 @@ class Run:
         self._joined = asyncio.Event()
         self._moves: list[_Move] = []
         self._replayed = 0
+        self._unloaded: set[int] = set()
+        """The programs that the world has not been told to load."""
         self._suspicion = Suspicion()
         self.verification = Verification()
         """Of the last replay."""
@@ -329,6 +331,9 @@ class Run:
             self._tell_world(self._world, entry)
 
     def _tell_world(self, world: World, entry: Entry) -> None:
+        if entry.program in self._unloaded:
+            self._load(world, [entry.program] if entry.command != Command.UNLOAD else [])
+            self._unloaded.discard(entry.program)
         if entry.answer is not None:
             world.expect(entry.devices, entry.request, lambda *outcome: self._answered(entry, *outcome))
         far = entry.without_file if entry.command in NAME_FILES else None
@@ -427,9 +432,9 @@ class Run:
         world = await self._form()
         try:
             formed = time.monotonic()
-            # What will be run at once is loaded while the arrays come back, and all else afterwards.
-            posted: set[int] = set()
-            self._post_programs(world, posted)
+            # What the journal runs is loaded while the arrays come back; all else when somebody uses it, or afterwards.
+            self._unloaded = set(self.programs.numbers)
+            self._load(world, self._programs_to_run())
             await self._snapshots.restore(world)
             restored = time.monotonic()
             if self._suspicion.raised:
@@ -442,26 +447,29 @@ class Run:
             self._end(world)
             raise
         self._use(world)
-        self._post_programs(world, posted)  # Those that came into use meanwhile.
         self._replayed, self.verification = tell_all(self._journal, world, partial(self._tell_world, world))
         self.on_congestion()
-        self.programs.post(world, [number for number in self.programs.numbers if number not in posted])
         with contextlib.suppress(WorldLost):  # Which is the next recovery's matter.
             await world.call_each(Command.PING, lambda _: [])
-        return {
+        phases = {
             "fence": self._fenced - began,
             "world": formed - self._fenced,
             "restore": restored - formed,
             "replay": time.monotonic() - restored,
         }
+        if self._world is world:
+            self._load(world, [program for program in self.programs.numbers if program in self._unloaded])
+        return phases
 
-    def _post_programs(self, world: World, posted: set[int]) -> None:
-        """Has the programs loaded that the journal runs, in the order in which it does, but not those `posted`."""
+    def _load(self, world: World, programs: Sequence[int]) -> None:
+        """Has programs loaded by a new world."""
+        self._unloaded.difference_update(programs)
+        self.programs.post(world, programs)
+
+    def _programs_to_run(self) -> list[int]:
+        """The programs that the journal runs, in the order in which it does."""
         entries = (entry for entry in self._journal.entries if not entry.settled)
-        runs = dict.fromkeys(entry.program for entry in entries if entry.command == Command.EXECUTE)
-        needed = [program for program in runs if program not in posted]
-        self.programs.post(world, needed)
-        posted.update(needed)
+        return list(dict.fromkeys(entry.program for entry in entries if entry.command == Command.EXECUTE))
 
     async def _form(self) -> World:
         candidates = [
@@ -471,8 +479,6 @@ class Run:
         placement = place(self.generation + 1, candidates, self.virtual_devices, self.placement)
         if not isinstance(placement, Placement):
             raise NoPlacementError(placement.reason)
-        await self._fence(self.generation + 1)
-        self._fenced = time.monotonic()
         self.generation += 1
         self.placement = placement
         try:
@@ -484,11 +490,16 @@ class Run:
                 self._requests,
                 self._world_failed,
                 self._enlisted,
+                self._fence_old(self.generation),
             )
         except BaseException:
             for world in list(self._worlds):
                 self._end(world)
             raise
+
+    async def _fence_old(self, generation: int) -> None:
+        await self._fence(generation)
+        self._fenced = time.monotonic()
 
     def _enlisted(self, world: World) -> None:
         """A world has executors: from now on it can lose them."""
@@ -636,7 +647,7 @@ class Run:
 
 
 def _program_of(command: Command, arguments: Sequence[Any]) -> int:
-    """The program that a command runs or has forgotten, 0 if it does neither."""
+    """The program that a command is about, 0 if it is about none."""
     if command == Command.EXECUTE:
         return int(arguments[0])
-    return int(arguments[1]) if command == Command.UNLOAD else 0
+    return int(arguments[1]) if command in (Command.UNLOAD, Command.TEXT, Command.COST) else 0

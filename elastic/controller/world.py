@@ -77,16 +77,18 @@ class World:
         requests: itertools.count[int],
         failed: Callable[[HostLostError], None],
         enlisted: Callable[[World], None] = lambda _: None,
+        fence: Coroutine[Any, Any, None] | None = None,
     ) -> World:
         """Takes a standby of each host and joins them; `failed(error)` is called once if the world later breaks.
 
         `enlisted(world)` is called when its executors are known, which have still to join. `requests` gives the
-        numbers of requests, which no two worlds may share. Raises `PoolError` or `HostLostError` if it cannot be
-        formed.
+        numbers of requests, which no two worlds may share. `fence` is done before anybody joins. Raises `PoolError`
+        or `HostLostError` if it cannot be formed.
         """
         world = cls(placement, callbacks, requests, failed)
         try:
-            await _all_or_none(world._enlist(hosts[id], rank, secret) for rank, id in enumerate(placement.hosts))
+            enlistments = [world._enlist(hosts[id], rank, secret) for rank, id in enumerate(placement.hosts)]
+            await _all_or_none(enlistments if fence is None else [fence, *enlistments])
             enlisted(world)
             await world._join()
         except StatusError as error:
