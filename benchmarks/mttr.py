@@ -142,7 +142,7 @@ def summary(kills: list[dict[str, Any]]) -> dict[str, Any]:
         for name, seconds in kill.get("phases_s", {}).items():
             phases.setdefault(name, []).append(seconds)
         if "recovery_s" in kill:
-            phases.setdefault("notice and first step", []).append(kill["outage_s"] - kill["recovery_s"])
+            phases.setdefault("notice, work done again, first step", []).append(kill["outage_s"] - kill["recovery_s"])
     return {
         "kills": len(kills),
         "median_s": statistics.median(outages),

@@ -16,7 +16,7 @@ from elastic import pool_size, run_directory
 from elastic.client_environment import pool_variables
 from elastic.local_pool import LocalPool, PoolEvent, Restart
 from elastic.run_directory import Kind, RunDirectory
-from membership.address import PASSWORD_FILE
+from membership import PASSWORD_FILE
 
 
 class BackgroundPool(LocalPool):

@@ -17,8 +17,7 @@ from elastic.pool_target import Target
 from elastic.pool_view import PoolView
 from elastic.run_directory import Found, Kind
 from elastic.status_client import NoAnswer, StatusClient, process_state
-from membership import MembershipError
-from membership.registry import RunRecord
+from membership import MembershipError, RunRecord
 
 _NONE = (
     "this user has no pool on this machine; start one with `elastic run SCRIPT` or `elastic up`, or name another with "

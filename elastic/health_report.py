@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from elastic.pool_view import PoolView
-from membership.registry import HostRecord
+from membership import HostRecord
 
 EXIT_CODES = {"healthy": 0, "degraded": 1, "down": 2}
 _MOST_FAILURES = 100

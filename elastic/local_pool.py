@@ -19,7 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from checkpoint.cadence import Cadence
+from checkpoint import Cadence
 from elastic import pool_size, run_directory
 from elastic.child_process import ChildProcess, Lifeline
 from elastic.client_environment import client_variables, pool_variables

@@ -16,8 +16,7 @@ from typing import Any
 from elastic import pool_secret, run_directory
 from elastic.errors import UsageError
 from elastic.run_directory import Found, Kind, RunDirectory
-from membership import MembershipError, PoolAddress
-from membership.address import PASSWORD, PASSWORD_FILE
+from membership import PASSWORD, PASSWORD_FILE, MembershipError, PoolAddress
 
 LOCAL = "local"
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from membership import Etcd, PoolAddress, Timing
-from membership.registry import HostRecord, Keys, RunRecord, host_of, run_of
+from membership import Etcd, HostRecord, Keys, PoolAddress, RunRecord, Timing, host_of, run_of
 
 QUICK = Timing(call=2.0, attempt=1.0, connect=1.0)
 """For those who wait for the answer."""

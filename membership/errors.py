@@ -7,12 +7,15 @@
     │   └── Compacted           it asks for a revision that etcd no longer keeps
     ├── EtcdUnavailable         no endpoint answered in time; the request was surely not applied
     ├── OutcomeUnknown          the answer to a write got lost: it was applied once, or not at all
-    └── LeaseLost               the lease is gone or must be taken for gone: whoever holds it is fenced
+    ├── LeaseLost               the lease is gone or must be taken for gone: whoever holds it is fenced
+    ├── AlreadyThere            another process holds this name in the pool, and lives
+    └── Fenced                  another controller has this run: nothing that this one does counts any more
 
 ``definite`` says of each class whether the request was surely not applied. Only then may a write simply be repeated;
 after an `OutcomeUnknown`, read first, or make the write a transaction whose compares fail the second time.
 
-No error of gRPC or of the operating system leaves the package.
+No error of gRPC or of the operating system leaves the package. A `CannotHappenError` is none of these: it is a fault of
+this program, and nobody catches it.
 """
 
 from __future__ import annotations
@@ -102,6 +105,18 @@ class LeaseLost(MembershipError):
 
     def __str__(self) -> str:
         return f"lease {self.lease:x} is lost: {self.reason}"
+
+
+class AlreadyThere(MembershipError):
+    """Another process holds this name in the pool, and lives."""
+
+
+class Fenced(MembershipError):
+    """Another controller has this run, or has raised its generation: nothing that this one does counts any more."""
+
+
+class CannotHappenError(RuntimeError):
+    """An event that no host in this state can cause: a fault of this program. The text holds the host's history."""
 
 
 def _each(tried: Mapping[str, str]) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass, replace
 
+from membership.errors import CannotHappenError
 from membership.events import (
     Action,
     Deregistered,
@@ -79,10 +80,6 @@ class Host:
     def told(self) -> str:
         """The history as lines of text."""
         return "\n".join(f"  {change}" for change in self.history)
-
-
-class CannotHappenError(RuntimeError):
-    """An event that no host in this state can cause: a fault of this program. The text holds the host's history."""
 
 
 def register(event: Registered, now: float, held: bool, history: tuple[Change, ...] = ()) -> Host:

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from membership.backoff import BackOff, Conduct
+from membership.errors import CannotHappenError
 from membership.events import (
     Action,
     Do,
@@ -32,7 +33,7 @@ from membership.events import (
     Silent,
     WrongResult,
 )
-from membership.host_state import CannotHappenError, Change, Host, State, register, step
+from membership.host_state import Change, Host, State, register, step
 from membership.observer import ObservedTime
 from membership.phi import Rhythm, Sensitivity
 from membership.progress import Progress, World

@@ -12,6 +12,7 @@ another. There is no scheduler; runs claim hosts by transaction.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import time
@@ -20,11 +21,11 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Self
 
 from membership.cursor import Delete, Relisted
-from membership.errors import MembershipError, OutcomeUnknown
+from membership.errors import AlreadyThere, Fenced, MembershipError, OutcomeUnknown
 from membership.etcd import Etcd
 from membership.kv import KeyValue
 from membership.leases import Lease
-from membership.transactions import Compare, DeleteKey, GetKey, PutKey
+from membership.transactions import Compare, DeleteKey, GetKey, Operation, PutKey
 
 _log = logging.getLogger(__name__)
 
@@ -36,14 +37,6 @@ _AT_ONCE = 60
 
 _AGAIN_S = 0.1
 """Between two looks whether a host's name is free."""
-
-
-class Fenced(MembershipError):
-    """Another controller has raised the generation of this run: nothing that this one does counts any more."""
-
-
-class AlreadyThere(MembershipError):
-    """Another process holds this name in the pool and lives."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +74,8 @@ class RunRecord:
 
     Attributes:
         id: its name in the pool.
-        address: where the controller answers questions about the run.
+        address: where the controller answers questions about the run; with `pid` it tells this controller from another
+            of the same run.
         pid: of the controller.
         virtual_devices: how many the client sees; 0 while that is not known.
     """
@@ -115,8 +109,10 @@ class Keys:
 
 def host_of(kv: KeyValue) -> HostRecord | None:
     """The host of a key, or None if what it holds is not one, as from another version."""
-    found = _record(HostRecord, kv)
-    return None if found is None else replace(found, incarnation=kv.create_revision)
+    found: HostRecord | None = _record(HostRecord, kv)
+    if found is None or not kv.key.endswith(f"/{found.id}"):
+        return None
+    return replace(found, incarnation=kv.create_revision)
 
 
 def run_of(kv: KeyValue) -> RunRecord | None:
@@ -158,6 +154,17 @@ class Registration:
         lease = await self._etcd.grant(self._ttl)
         self.record = replace(self.record, ttl=lease.ttl)
         try:
+            incarnation = await self._make(lease)
+        except MembershipError:
+            await _end(lease)  # Else an entry that was made after all would stand in the way of the next try.
+            raise
+        self._lease = lease
+        self.record = replace(self.record, incarnation=incarnation)
+        self._changed(self.record)
+
+    async def _make(self, lease: Lease) -> int:
+        """Makes the entry; its incarnation."""
+        try:
             made = await self._etcd.txn(
                 [Compare.missing(self._key)], [PutKey(self._key, self._value(), lease.id)], [GetKey(self._key)]
             )
@@ -165,12 +172,10 @@ class Registration:
             found = await self._etcd.get(self._key)
             if found is None or found.lease != lease.id:
                 raise
-            self._registered(lease, found.create_revision)
-            return
+            return found.create_revision
         if not made.succeeded:
-            await lease.revoke()
             raise AlreadyThere(f"a host named {self.record.id} is in this pool already: {_told(made.read[self._key])}")
-        self._registered(lease, made.revision)
+        return made.revision
 
     async def keep(self) -> None:
         """Registers again whenever the entry is gone; ends only by being cancelled."""
@@ -195,7 +200,7 @@ class Registration:
                 wait.cancel()
         if self._lease.lost.is_set():
             return self._lease.reason
-        await self._lease.revoke()
+        await _end(self._lease)
         return "its entry was removed, as that of a dead host"
 
     async def _removed(self) -> None:
@@ -209,20 +214,16 @@ class Registration:
                         return
 
     async def drain(self, reason: str) -> None:
-        """Says that the host is about to leave. Raises as `Etcd.put` does."""
+        """Says that the host is about to leave. Raises as `Etcd.txn` does."""
         self.record = replace(self.record, draining=reason)
         if self._lease is not None:
-            await self._etcd.put(self._key, self._value(), lease=self._lease.id)
+            mine = Compare.created(self._key, self.record.incarnation)
+            await self._etcd.txn([mine], [PutKey(self._key, self._value(), self._lease.id)])
 
     async def leave(self) -> None:
         """Takes the entry back. Raises `EtcdUnavailable`; it then ends with its lease."""
         if self._lease is not None:
             await self._lease.revoke()
-
-    def _registered(self, lease: Lease, revision: int) -> None:
-        self._lease = lease
-        self.record = replace(self.record, incarnation=revision)
-        self._changed(self.record)
 
     def _value(self) -> bytes:
         return _value(replace(self.record, incarnation=0))
@@ -233,163 +234,209 @@ class Claims:
 
     def __init__(self, etcd: Etcd, record: RunRecord, ttl: int, taken: Callable[[str], None]) -> None:
         """`taken(host)` is called for a host that another run got while etcd had lost this run's lease."""
+        self.run = record.id
         self._etcd = etcd
         self._keys = Keys(etcd.address.prefix)
         self._record = record
+        self._name = record.id.encode()
+        self._own = {self._name, _value(record)}
+        """What its entries hold, or held before."""
         self._ttl = ttl
         self._taken = taken
         self._lease: Lease
-        self._hosts: set[str] = set()
+        self._incomplete = False
+        """Whether there is a new lease on which not everything is again."""
+        self._hosts: dict[str, int] = {}
+        """The incarnation of each host that it has."""
         self._generation = 0
-
-    @property
-    def run(self) -> str:
-        """The run's id."""
-        return self._record.id
+        self._lock = asyncio.Lock()
+        """Held by whoever changes anything, so that what is late undoes nothing of what came after."""
 
     async def start(self) -> Self:
         """Registers the run. Raises `AlreadyThere` if there is one of this name, else as `Etcd.txn` does."""
         self._lease = await self._etcd.grant(self._ttl)
-        key = self._keys.run(self._record.id)
-        made = await self._etcd.txn([Compare.missing(key)], [PutKey(key, _value(self._record), self._lease.id)])
-        if not made.succeeded:
-            raise AlreadyThere(f"there is a run named {self._record.id} in this pool already")
+        try:
+            if not await self._put_own([self._about()]):
+                raise AlreadyThere(f"there is a run named {self.run} in this pool already")
+        except MembershipError:
+            await _end(self._lease)
+            raise
         return self
 
-    async def claim(self, host: HostRecord) -> bool:
-        """Takes a host, if this incarnation of it is there and no run has it. Raises as `Etcd.txn` does."""
-        key = self._keys.claim(host.id)
-        mine = PutKey(key, self._record.id.encode(), self._lease.id)
-        compares = [Compare.missing(key), Compare.created(self._keys.host(host.id), host.incarnation)]
-        try:
-            done = await self._etcd.txn(compares, [mine], [GetKey(key)])
-        except OutcomeUnknown:
-            found = await self._etcd.get(key)
-            if found is None or found.lease != self._lease.id:
-                raise
-            self._hosts.add(host.id)
-            return True
-        found = done.read.get(key)
-        if done.succeeded or (found is not None and found.lease == self._lease.id):
-            self._hosts.add(host.id)
-            return True
-        return False
-
-    async def claim_together(self, hosts: Sequence[HostRecord]) -> bool:
-        """Takes all of these hosts, or none. Raises as `Etcd.txn` does.
+    async def claim(self, *hosts: HostRecord) -> bool:
+        """Takes hosts, all or none: if these incarnations are there, and no other run has one. Raises as `Etcd.txn`.
 
         More than etcd takes in a transaction are claimed in several ones; if one of them fails, so do all.
         """
-        for start in range(0, len(hosts), _AT_ONCE):
-            some = hosts[start : start + _AT_ONCE]
-            compares = [
-                compare
-                for host in some
-                for compare in (
-                    Compare.missing(self._keys.claim(host.id)),
-                    Compare.created(self._keys.host(host.id), host.incarnation),
-                )
-            ]
-            mine = [PutKey(self._keys.claim(host.id), self.run.encode(), self._lease.id) for host in some]
-            try:
-                succeeded = (await self._etcd.txn(compares, mine)).succeeded
-            except OutcomeUnknown:
-                found = await self._etcd.get(self._keys.claim(some[0].id))
-                succeeded = found is not None and found.lease == self._lease.id
-            if not succeeded:
-                for host in hosts[:start]:
-                    await self.release(host.id)
-                return False
-            self._hosts.update(host.id for host in some)
-        return True
+        async with self._lock:
+            await self._held()
+            for start in range(0, len(hosts), _AT_ONCE):
+                some = hosts[start : start + _AT_ONCE]
+                there = [Compare.created(self._keys.host(host.id), host.incarnation) for host in some]
+                registered = all(host.incarnation for host in some)
+                if not registered or not await self._put_own([self._claim(host.id) for host in some], given=there):
+                    for host in hosts[:start]:
+                        await self._release(host.id)
+                    return False
+                self._hosts.update((host.id, host.incarnation) for host in some)
+            return True
 
     async def describe(self, virtual_devices: int) -> None:
-        """Says how many virtual devices the run has, which may not be known before it has hosts. Raises as `Etcd.put`
-        does."""
-        self._record = replace(self._record, virtual_devices=virtual_devices)
-        await self._etcd.put(self._keys.run(self.run), _value(self._record), lease=self._lease.id)
+        """Says how many virtual devices the run has, which may not be known before it has hosts.
+
+        Raises `Fenced` if another controller has taken over the run, else as `Etcd.txn` does.
+        """
+        async with self._lock:
+            await self._held()
+            self._record = replace(self._record, virtual_devices=virtual_devices)
+            self._own.add(_value(self._record))
+            await self._put_about()
 
     async def bury(self, host: HostRecord) -> None:
         """Takes a dead incarnation out of the pool, so that its name and its devices are free at once.
 
-        Raises as `Etcd.txn` does.
+        Not if another run has it: that one knows better. Raises as `Etcd.txn` does.
         """
-        self._hosts.discard(host.id)
-        key = self._keys.host(host.id)
-        deletes = [DeleteKey(key), DeleteKey(self._keys.claim(host.id))]
-        await self._etcd.txn([Compare.created(key, host.incarnation)], deletes)
+        async with self._lock:
+            if self._hosts.get(host.id, 0) <= host.incarnation:
+                self._hosts.pop(host.id, None)
+            key, claim = self._keys.host(host.id), self._keys.claim(host.id)
+            there, mine = Compare.created(key, host.incarnation), Compare.holds(claim, self._name)
+            done = await self._etcd.txn([there, mine], [DeleteKey(key), DeleteKey(claim)], [GetKey(claim)])
+            if done.succeeded:
+                return
+            if done.read[claim] is None:
+                await self._etcd.txn([there, Compare.missing(claim)], [DeleteKey(key)])
+            elif host.id not in self._hosts:  # Its entry went before.
+                await self._etcd.txn([mine], [DeleteKey(claim)])
 
     async def release(self, host: str) -> None:
         """Gives a host back. Raises as `Etcd.txn` does."""
-        self._hosts.discard(host)
+        async with self._lock:
+            await self._release(host)
+
+    async def _release(self, host: str) -> None:
+        self._hosts.pop(host, None)
         key = self._keys.claim(host)
-        await self._etcd.txn([Compare.holds(key, self._record.id.encode())], [DeleteKey(key)])
+        await self._etcd.txn([Compare.holds(key, self._name)], [DeleteKey(key)])
 
     async def advance(self, generation: int) -> None:
         """Raises the run's generation to this one.
 
         Raises `Fenced` if it is not what this controller last made it, else as `Etcd.txn` does.
         """
-        key = self._keys.generation(self._record.id)
+        async with self._lock:
+            found = await self._advance(generation)
+            if found is None and self._generation:
+                # It went with the lease, of whose end nobody has told us yet.
+                await _end(self._lease)
+                found = await self._advance(generation)
+            if found is None or found.value != _number(generation) or found.lease != self._lease.id:
+                raise Fenced(f"the generation of run {self.run} is {_told(found)}, not {self._generation}")
+            self._generation = generation
+
+    async def _advance(self, generation: int) -> KeyValue | None:
+        """Raises the generation if it is as expected; what it is now."""
+        await self._held()
+        key = self._keys.generation(self.run)
         before = Compare.holds(key, _number(self._generation)) if self._generation else Compare.missing(key)
-        put = PutKey(key, _number(generation), self._lease.id)
+        get = GetKey(key)
         try:
-            done = await self._etcd.txn([before], [put], [GetKey(key)])
-            found = done.read.get(key)
+            done = await self._etcd.txn([before], [PutKey(key, _number(generation), self._lease.id), get], [get])
         except OutcomeUnknown:
             found = await self._etcd.get(key)
-            done = None
-        if (done is not None and done.succeeded) or (found is not None and found.value == _number(generation)):
-            self._generation = generation
-            return
-        raise Fenced(f"the generation of run {self._record.id} is {_told(found)}, not {self._generation}")
+            if (found.value if found else b"0") == _number(self._generation):
+                raise  # It was not applied, or will be yet; either can be told at the next try.
+            return found
+        return done.read[key]
 
     async def keep(self) -> None:
-        """Claims everything again whenever the lease is lost; ends only by being cancelled."""
+        """Claims everything again whenever the lease is lost. Ends by being cancelled, or raises `Fenced`."""
         while True:
-            await self._lease.lost.wait()
-            _log.warning("run %s: %s; claiming its hosts again", self._record.id, self._lease.reason)
+            if not self._incomplete:
+                lease = self._lease
+                await lease.lost.wait()
+                _log.warning("run %s: %s; claiming its hosts again", self.run, lease.reason)
             try:
-                await self._again()
+                async with self._lock:
+                    await self._held()
+            except Fenced:
+                raise
             except MembershipError as error:
-                _log.warning("run %s: %s", self._record.id, error)
+                _log.warning("run %s: %s", self.run, error)
                 await asyncio.sleep(_RETRY_S)
 
     async def close(self) -> None:
         """Gives everything back. Raises `EtcdUnavailable`; it then ends with its lease."""
         await self._lease.revoke()
 
-    async def _again(self) -> None:
-        lease = await self._etcd.grant(self._ttl)
-        about, generation = self._keys.run(self._record.id), self._keys.generation(self._record.id)
-        puts = [PutKey(about, _value(self._record), lease.id)]
-        if self._generation:
-            puts.append(PutKey(generation, _number(self._generation), lease.id))
-        await self._etcd.txn([], puts)
-        name = self._record.id.encode()
-        for host in sorted(self._hosts):
-            key = self._keys.claim(host)
-            mine = PutKey(key, name, lease.id)
-            done = await self._etcd.txn([Compare.missing(key)], [mine], [GetKey(key)])
-            if not done.succeeded:
-                done = await self._etcd.txn([Compare.holds(key, name)], [mine])
-            if not done.succeeded:
-                self._hosts.discard(host)
-                self._taken(host)
-        self._lease = lease
+    async def _held(self) -> None:
+        """Sees to it that there is a lease, with everything on it. Raises `Fenced`, else as `Etcd.txn` does."""
+        if not self._lease.remaining:
+            self._lease = await self._etcd.grant(self._ttl)
+            self._incomplete = True
+        if self._incomplete:
+            await self._again()
+            self._incomplete = False
 
-    def check(self) -> None:
-        """Raises `LeaseLost` if etcd may have given this run's hosts to others."""
-        self._lease.check()
+    async def _again(self) -> None:
+        key = self._keys.generation(self.run)
+        generation = [PutKey(key, _number(self._generation), self._lease.id)] if self._generation else []
+        await self._put_about(*generation)
+        for host in sorted(self._hosts):
+            # Not only if this incarnation is there: while etcd was away hosts lost their entries, too.
+            if not await self._put_own([self._claim(host)]):
+                del self._hosts[host]
+                self._taken(host)
+
+    async def _put_about(self, *more: Operation) -> None:
+        if not await self._put_own([self._about()], *more):
+            raise Fenced(f"another controller has taken over run {self.run}")
+
+    def _about(self) -> PutKey:
+        return PutKey(self._keys.run(self.run), _value(self._record), self._lease.id)
+
+    def _claim(self, host: str) -> PutKey:
+        return PutKey(self._keys.claim(host), self._name, self._lease.id)
+
+    async def _put_own(self, puts: Sequence[PutKey], *more: Operation, given: Sequence[Compare] = ()) -> bool:
+        """Puts keys, and more, if nobody else has any of them; this run may, as from a try before."""
+        unknown: OutcomeUnknown | None = None
+        missing = [Compare.missing(put.key) for put in puts]
+        try:
+            done = await self._etcd.txn([*given, *missing], [*puts, *more], [GetKey(put.key) for put in puts])
+            if done.succeeded:
+                return True
+            found = {key: kv.value for key, kv in done.read.items() if kv is not None}
+            if not found or not self._own.issuperset(found.values()):
+                return False
+        except OutcomeUnknown as error:
+            unknown, found = error, {put.key: put.value for put in puts}
+        as_found = [
+            Compare.holds(put.key, found[put.key]) if put.key in found else Compare.missing(put.key) for put in puts
+        ]
+        done = await self._etcd.txn([*given, *as_found], [*puts, *more])
+        if unknown is not None and not done.succeeded:
+            raise unknown
+        return done.succeeded
+
+
+async def _end(lease: Lease) -> None:
+    """Ends a lease, at the latest when its time is up."""
+    with contextlib.suppress(MembershipError):
+        await lease.revoke()
 
 
 def _record(kind: type[Any], kv: KeyValue) -> Any:
     try:
-        values = json.loads(kv.value)
-        return kind(**{field.name: values[field.name] for field in fields(kind) if field.name in values})
-    except (ValueError, TypeError, KeyError):
-        _log.warning("%s holds something that is no %s", kv.key, kind.__name__)
-        return None
+        read = json.loads(kv.value)
+        values = {field.name: read[field.name] for field in fields(kind) if field.name in read}
+        if all(type(values[field.name]).__name__ == field.type for field in fields(kind) if field.name in values):
+            return kind(**values)
+    except (ValueError, TypeError, KeyError, RecursionError):
+        pass
+    _log.warning("%s holds something that is no %s", kv.key, kind.__name__)
+    return None
 
 
 def _value(record: HostRecord | RunRecord) -> bytes:

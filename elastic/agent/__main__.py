@@ -13,8 +13,7 @@ import membership.forking  # noqa: F401  Before anything that imports gRPC.
 from elastic import stacks
 from elastic.agent.agent import HostSettings, Reporter, read_secret, serve
 from elastic.run_directory import RunDirectory
-from membership import MembershipError, PoolAddress
-from membership.registry import HostRecord
+from membership import HostRecord, MembershipError, PoolAddress
 
 
 def main() -> int:

@@ -25,8 +25,7 @@ from elastic.agent.beats import BEAT_S, Beats
 from elastic.agent.copies import ROLE, Receiver, send
 from elastic.agent.template import Exit, Template
 from elastic.machine import machine_id
-from membership import Etcd, MembershipError, PoolAddress
-from membership.registry import HostRecord, Registration
+from membership import Etcd, HostRecord, MembershipError, PoolAddress, Registration
 
 _LEASE_S = 5
 """How long etcd remembers a host that it does not hear of."""

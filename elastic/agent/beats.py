@@ -19,7 +19,7 @@ class Beats:
 
     def __init__(self) -> None:
         self._heard: set[int] = set()
-        self._ticks: dict[int, int] = {}
+        self._ticks: dict[int, int | None] = {}
 
     def update(self, pid: int) -> None:
         """An executor said that it moves."""
@@ -28,15 +28,19 @@ class Beats:
     def moved(self, pids: Iterable[int]) -> list[int]:
         """Those of the executors that moved since the last look."""
         ticks = {pid: processor_ticks(pid) for pid in pids}
-        moved = [pid for pid, count in ticks.items() if pid in self._heard or count != self._ticks.get(pid, count)]
+        busy = {pid for pid, count in ticks.items() if count is not None and count != self._ticks.get(pid, count)}
+        moved = [pid for pid in ticks if pid in self._heard or pid in busy]
         self._heard.clear()
         self._ticks = ticks
         return moved
 
 
-def processor_ticks(pid: int) -> int:
-    """How long a process has used processors, in clock ticks: fields 14 and 15 of /proc/PID/stat (proc(5))."""
+def processor_ticks(pid: int) -> int | None:
+    """How long a process has used processors, in clock ticks; None if it is gone.
+
+    These are fields 14 and 15 of /proc/PID/stat (proc(5)).
+    """
     with contextlib.suppress(OSError, ValueError, IndexError):
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         return int(fields[11]) + int(fields[12])
-    return 0
+    return None

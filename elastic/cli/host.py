@@ -15,7 +15,7 @@ from elastic.cli.console import number
 from elastic.errors import PoolError, UsageError
 
 if TYPE_CHECKING:
-    from membership.registry import HostRecord
+    from membership import HostRecord
 
 _DESCRIPTION = """\
 Makes this machine a host of a pool, until it is told to leave: it registers in the pool's etcd, and runs what the run

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from checkpoint.cadence import Cadence
+from checkpoint import Cadence
 from elastic.cli import console
 from elastic.cli.console import number
 from elastic.errors import UsageError

@@ -30,8 +30,7 @@ from elastic.errors import HostLostError, PoolError, UsageError
 from elastic.front import GrpcServer
 from elastic.handshake import MAGIC
 from elastic.run_directory import RunDirectory
-from membership import Etcd, EtcdUnavailable, MembershipError, OutcomeUnknown, PoolAddress
-from membership.registry import Claims, RunRecord
+from membership import Claims, Etcd, EtcdUnavailable, MembershipError, OutcomeUnknown, PoolAddress, RunRecord
 
 log = logging.getLogger(__name__)
 
@@ -88,12 +87,9 @@ async def _serve(arguments: argparse.Namespace) -> None:
         etcd = await stack.enter_async_context(Etcd(PoolAddress.parse(arguments.pool)))
         address = f"unix:{run_dir / 'client.sock'}"
         record = RunRecord(arguments.run_id, address, os.getpid(), arguments.virtual_devices)
-        claims = Claims(etcd, record, _LEASE_S, lambda host: roster.gone(host, "another run has it now"))
+        claims = Claims(etcd, record, _LEASE_S, lambda host: roster.taken(host))
         await claims.start()
         stack.push_async_callback(_leave, claims)
-
-        def released(host: str) -> None:
-            background.append(asyncio.ensure_future(roster.give_back(host)))
 
         def joined(host: Host) -> None:
             stack.callback(host.leave)
@@ -104,7 +100,7 @@ async def _serve(arguments: argparse.Namespace) -> None:
             secret,
             snapshot_budget=arguments.snapshot_budget,
             fence=lambda generation: _fence(claims, generation),
-            released=released,
+            released=lambda host: roster.give_back(host),
             recovered=recovered,
             failed=failed,
         )
@@ -154,7 +150,7 @@ async def _serve(arguments: argparse.Namespace) -> None:
         roster.on_change = lambda: None
         sessions.closed_because = None
         _tell({"ready": {"address": f"grpc://unix:{run_dir / 'client.sock'}", "listen": [s.target for s in servers]}})
-        await ended
+        await _until(asyncio.Event().wait(), ended, background)
 
 
 async def _fence(claims: Claims, generation: int) -> None:
@@ -166,7 +162,7 @@ async def _fence(claims: Claims, generation: int) -> None:
             log.warning("generation %d has to wait: %s", generation, error)
 
 
-async def _until(work: Coroutine[Any, Any, None], ended: asyncio.Future[None], others: Sequence[Any]) -> None:
+async def _until(work: Coroutine[Any, Any, object], ended: asyncio.Future[None], others: Sequence[Any]) -> None:
     """Waits for the work, but not once the launcher is gone. Raises what the work raises, or one of the others."""
     task = asyncio.ensure_future(work)
     await asyncio.wait([task, ended, *others], return_when=asyncio.FIRST_COMPLETED)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from elastic.controller.hosts import Host
 from elastic.controller.status_report import HostFacts
 from elastic.controller.watch import Watch
-from membership.host_state import State
+from membership import State
 
 _STANDS_STILL = (State.SUSPECT, State.FROZEN)
 

@@ -11,7 +11,7 @@ from typing import Any
 from elastic import wire
 from elastic.errors import PoolError
 from elastic.handshake import HandshakeError
-from membership.registry import HostRecord
+from membership import HostRecord
 
 _incarnations = itertools.count(1)
 
@@ -56,6 +56,8 @@ class Host:
         self._orders: dict[int, asyncio.Future[str | None]] = {}
         self.on_drain: Callable[[str], None] = lambda _: None
         """Called with the reason when the agent says that its host is about to go."""
+        self.notice = ""
+        """What it said then."""
         self.draining = False
         """Whether it is about to go, and gets nothing any more."""
         self.failure: str | None = None
@@ -77,10 +79,14 @@ class Host:
             )
         except (OSError, EOFError, HandshakeError, ValueError) as error:
             raise PoolError(f"the agent of host {id} at {address} cannot be reached: {error}") from error
-        while not host.devices:
-            if host.failure:
-                raise PoolError(f"host {id}: {host.failure}")
-            await host._change()
+        try:
+            while not host.devices:
+                if host.failure:
+                    raise PoolError(f"host {id}: {host.failure}")
+                await host._change()
+        except BaseException:
+            host.close()
+            raise
         return host
 
     async def stand_by(self) -> None:
@@ -155,7 +161,8 @@ class Host:
             self.on_beat(event["beat"])
             return
         elif "draining" in event:
-            self.on_drain(event["draining"])
+            self.notice = event["draining"]
+            self.on_drain(self.notice)
         elif "standby" in event:
             self._standbys[event["standby"]] = event["address"]
         elif "exited" in event:

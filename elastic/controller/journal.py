@@ -109,6 +109,12 @@ class Journal:
         self.entries.append(entry)
         self.nbytes += entry.nbytes
 
+    def replace(self, entry: Entry, command: Command, header: bytes) -> None:
+        """Has an entry say something else, without a payload."""
+        self.nbytes -= entry.nbytes
+        entry.command, entry.header, entry.payload = command, header, b""
+        self.nbytes += entry.nbytes
+
     def waiting_before(self, position: int) -> list[Entry]:
         """The entries before a position that wait for an answer."""
         before = itertools.islice(self.entries, max(position - self.start, 0))

@@ -74,11 +74,11 @@ def tell_all(journal: Journal, world: World, tell: Callable[[Entry], None]) -> t
     return sum(not entry.settled for entry in entries), verification
 
 
-async def find_culprit(journal: Journal, world: World) -> bool:
+async def find_culprit(journal: Journal, world: World) -> None:
     """Tells one operation after the other, and has the one that ends the world replaced by an error.
 
-    False if none does. Raises `WorldLost` after the one to blame was replaced, or if the world was killed. The world is
-    of no use afterwards: what was asked has not been answered.
+    Returns if none does. Raises `WorldLost` after the one to blame was replaced, or if the world was killed. The world
+    is of no use afterwards: what was asked has not been answered.
     """
     for entry in list(journal.entries):
         if entry.settled:
@@ -92,22 +92,19 @@ async def find_culprit(journal: Journal, world: World) -> bool:
             await world.call(entry.devices, Command.WAIT, [[*results, *([status] if status else [])]])
         except WorldLost as lost:
             if lost.failure.by_itself:
-                _replace(entry, lost.failure)
+                _replace(journal, entry, lost.failure)
             raise
         except StatusError:
             pass  # An error of its own is how it should end.
-    return False
 
 
-def _replace(entry: Entry, failure: HostLostError) -> None:
+def _replace(journal: Journal, entry: Entry, failure: HostLostError) -> None:
     """Makes an execution the error that it ended worlds with."""
     _, program, _, results, _, status = entry.message()
     text = f"the program ended the process that ran it, twice: {failure.reason}"
     log.error("program %d is not run again: %s", program, text)
     arrays = [*results, *([status] if status else [])]
-    entry.command = Command.FAIL
-    entry.header = wire.frame_header((Command.FAIL, arrays, int(Code.INTERNAL), text), 0)
-    entry.payload = b""
+    journal.replace(entry, Command.FAIL, wire.frame_header((Command.FAIL, arrays, int(Code.INTERNAL), text), 0))
 
 
 def _verify(world: World, entry: Entry, verification: Verification) -> None:

@@ -8,19 +8,42 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from elastic.controller.hosts import Host
 from elastic.errors import PoolError
 from elastic.machine import machine_id
-from membership import Added, Changed, Etcd, MembershipError, Removed, View
-from membership.registry import Claims, HostRecord, Keys, host_of
+from membership import (
+    Added,
+    BackOff,
+    Changed,
+    Claims,
+    Conduct,
+    Etcd,
+    EtcdUnavailable,
+    HostRecord,
+    Keys,
+    MembershipError,
+    OutcomeUnknown,
+    Removed,
+    View,
+    host_of,
+)
 
 log = logging.getLogger(__name__)
 
-_RETRY_S = 0.5
-"""Until hosts are claimed again after etcd could not be reached."""
+_AGAIN_S = 0.5
+"""Until something that needs etcd is tried again."""
+
+_BACK_OFF = BackOff(first=_AGAIN_S, cap=30.0)
+"""How long a host that is free and cannot be used is left alone."""
+
+_CONNECT_S = 5.0
+"""How long an agent may take to answer who takes its host."""
 
 
 class Roster:
@@ -42,8 +65,8 @@ class Roster:
         The run takes hosts as soon as there are `least` free ones, all in one transaction, so that two runs which wait
         for the same hosts cannot each hold what the other one lacks. Later it takes what comes, up to `most`.
 
-        `joined(host)` is called for each host that is claimed and connected, `lost(id, reason)` when its agent is gone,
-        `drains(id, reason)` when it says that it is about to leave.
+        `joined(host)` is called for each host that is claimed and has an executor that stands by; of these,
+        `lost(id, reason)` when the host is gone, and `drains(id, reason)` when it says that it is about to leave.
         """
         self._etcd = etcd
         self._claims = claims
@@ -52,7 +75,7 @@ class Roster:
         self._most = most
         self._machine = machine_id()
         self._begun = False
-        self._claims_known = False
+        """Whether it has claimed its first hosts."""
         self._joined = joined
         self._lost = lost
         self._drains = drains
@@ -62,6 +85,14 @@ class Roster:
         self._known: dict[str, HostRecord] = {}
         self._claimed: dict[str, str] = {}
         """Which run has each host that has been claimed, this one's own among them."""
+        self._hosts_known = self._claims_known = False
+        """Whether etcd has said which there are."""
+        self._taking: set[str] = set()
+        """Those that are being claimed and connected."""
+        self._unusable: dict[str, str] = {}
+        """Why a host could not be had, of those that are to be tried again in a moment."""
+        self._conduct: dict[str, Conduct] = {}
+        """Of those that could not be used."""
         self.on_change: Callable[[], None] = lambda: None
         """Called when `waits_for` may say something else."""
         self._changed = asyncio.Event()
@@ -73,75 +104,106 @@ class Roster:
 
     def waits_for(self) -> str:
         """What is missing to begin, in words; empty if nothing is."""
-        if len(self._ready) >= self._least:
+        have = len(self._ready) if self._begun else len(self._free()) + len(self._taking)
+        if have >= self._least:
             return ""
-        if self._begun:
-            starting = ", ".join(f"{id} starts" for id in sorted(self._mine() - self._ready))
-            return f"{len(self._ready)} of {self._least} ({starting or 'others have to be started'})"
-        free = self._free()
-        if len(free) >= self._least:
-            return ""
-        others = [
-            f"{record.id} drains" if record.draining else f"{record.id} is claimed by run {self._claimed[record.id]}"
-            for record in self._known.values()
-            if record not in free
-        ]
-        return f"{len(free)} of {self._least} ({', '.join(others) or 'others have to be started'})"
+        mine = {*self._hosts, *self._taking}
+        starting = [f"{id} starts" for id in sorted(mine - self._ready)]
+        others = [why for id, record in self._known.items() if id not in mine and (why := self._not_free(record))]
+        return f"{have} of {self._least} ({', '.join([*starting, *others]) or 'others have to be started'})"
 
     @property
     def lacks_hosts(self) -> bool:
-        """Whether it has fewer than it needs to begin, those included that only have to start."""
-        return len(self._mine()) < self._least
+        """Whether it has fewer than it needs to begin, those included that only have to start.
 
-    def _mine(self) -> set[str]:
-        return {*self._hosts, *(id for id, run in self._claimed.items() if run == self._claims.run)}
+        False while the pool is only known in part.
+        """
+        known = self._hosts_known and self._claims_known
+        return known and len(self._hosts) + len(self._taking) < self._least
 
     def _free(self) -> list[HostRecord]:
         """Hosts that this run may take."""
         return [
             record
-            for record in self._known.values()
-            if record.id not in self._hosts
-            and not record.draining
-            and self._claimed.get(record.id, self._claims.run) == self._claims.run
+            for id, record in self._known.items()
+            if id not in self._hosts and id not in self._taking and not self._not_free(record)
         ]
 
-    async def give_back(self, id: str) -> None:
-        """The run does not need a host any more."""
-        if id in self._hosts:
-            self._hosts.pop(id)[0].close()
-        self._ready.discard(id)
-        try:
-            await self._claims.release(id)
-        except MembershipError as error:
-            log.warning("the claim on host %s stays until it expires: %s", id, error)
+    def _not_free(self, record: HostRecord) -> str:
+        """Why a host cannot be taken, in words; empty if it can."""
+        if record.draining:
+            return f"{record.id} drains"
+        if self._claimed.get(record.id, self._claims.run) != self._claims.run:
+            return f"{record.id} is claimed by run {self._claimed[record.id]}"
+        return self._unusable.get(record.id, "")
 
-    def gone(self, id: str, reason: str) -> None:
-        """The connection to a host's agent ended."""
+    def give_back(self, id: str) -> None:
+        """The run does not need a host any more."""
+        self._part(id)
+
+        def taken_again() -> bool:
+            return id in self._hosts or id in self._taking
+
+        self._start(self._surely(partial(self._claims.release, id), f"the claim on host {id} stays", taken_again))
+
+    def _gone(self, id: str, reason: str) -> None:
+        """The connection to an agent ended; that of the host that the run has, or an earlier one."""
+        if id in self._hosts and self._hosts[id][0].failure is not None:
+            self._dead(id, reason)
+
+    def _dead(self, id: str, reason: str) -> None:
+        record = self._part(id, reason)
+        if record is not None:
+            if self._known.get(id, record).incarnation == record.incarnation:
+                self._known.pop(id, None)
+            self._start(self._surely(partial(self._claims.bury, record), f"host {id} stays in the pool"))
+
+    def taken(self, id: str) -> None:
+        """Another run got a host of this one, which lives."""
+        self._part(id, "another run has it now")
+
+    def _part(self, id: str, lost: str = "") -> HostRecord | None:
+        """Has nothing to do with a host any more; its record. The run is told if it has lost the host."""
         if id not in self._hosts:
-            return
+            return None
         host, record = self._hosts.pop(id)
-        self._ready.discard(id)
         host.close()
-        self._lost(id, reason)
-        self._known.pop(id, None)
-        self._start(self._bury(record))
+        if id in self._ready:
+            self._ready.discard(id)
+            if lost:
+                self._lost(id, lost)
+        self._changed.set()
+        self._tell_change()
+        return record
+
+    async def _surely(
+        self, work: Callable[[], Awaitable[None]], otherwise: str, moot: Callable[[], bool] = lambda: False
+    ) -> None:
+        """Does something as soon as etcd can be reached, unless that is moot by then."""
+        while not moot():
+            try:
+                return await work()
+            except (EtcdUnavailable, OutcomeUnknown) as error:
+                log.warning("%s until etcd can be reached: %s", otherwise, error)
+                await asyncio.sleep(_AGAIN_S)
+            except MembershipError as error:
+                log.warning("%s until its lease ends: %s", otherwise, error)
+                return
+
+    def _tell_change(self) -> None:
+        if self._hosts_known and self._claims_known:
+            self.on_change()
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _bury(self, record: HostRecord) -> None:
-        try:
-            await self._claims.bury(record)
-        except MembershipError as error:
-            log.warning("host %s stays in the pool until its lease expires: %s", record.id, error)
-
     async def _follow_hosts(self) -> None:
         view = View()
         async with self._etcd.watch_prefix(Keys(self._etcd.address.prefix).hosts) as watch:
             async for event in watch:
+                self._hosts_known = True
                 for change in view.apply(event):
                     match change:
                         case Added(kv) | Changed(kv):
@@ -149,8 +211,9 @@ class Roster:
                             if record is not None:
                                 self._heard_of(record)
                         case Removed(kv):
-                            self._known.pop(kv.key.rpartition("/")[2], None)
-                self.on_change()
+                            self._left(kv.key.rpartition("/")[2])
+                self._hosts_known = True
+                self._tell_change()
 
     async def _follow_claims(self) -> None:
         """A claim that ends may be the chance to get a host."""
@@ -158,63 +221,140 @@ class Roster:
         async with self._etcd.watch_prefix(Keys(self._etcd.address.prefix).claims) as watch:
             async for event in watch:
                 view.apply(event)
-                self._claims_known = True
                 self._claimed = {
                     kv.key.rpartition("/")[2]: kv.value.decode(errors="replace") for kv in view.contents.values()
                 }
+                self._claims_known = True
                 self._changed.set()
-                self.on_change()
+                self._tell_change()
 
     def _heard_of(self, record: HostRecord) -> None:
+        if record.incarnation != self._known.get(record.id, record).incarnation:
+            self._unusable.pop(record.id, None)
         self._known[record.id] = record
-        if record.draining and record.id in self._hosts:
-            self._drains(record.id, record.draining)
+        if record.id in self._hosts:
+            host, before = self._hosts[record.id]
+            if (record.address, record.pid, record.machine) == (before.address, before.pid, before.machine):
+                # Under a new incarnation, if it has lost its lease.
+                host.record = replace(record, draining=before.draining)
+                self._hosts[record.id] = host, host.record
+            if record.draining:
+                self._drain(host, record.draining)
         self._changed.set()
+
+    def _left(self, id: str) -> None:
+        """An entry is gone. A host that the run has may still be there; one that still starts is given up."""
+        self._known.pop(id, None)
+        if id in self._hosts and id not in self._ready:
+            self._dead(id, "its registration ended")
+
+    def _drain(self, host: Host, reason: str) -> None:
+        """A host is about to leave, as it says itself, or as its entry does, or both."""
+        if not self._has(host) or self._hosts[host.id][1].draining:
+            return
+        record = self._hosts[host.id][1]
+        self._hosts[host.id] = host, replace(record, draining=reason)
+        if host.id in self._known:
+            self._known[host.id] = replace(self._known[host.id], draining=reason)
+        if host.id in self._ready:
+            self._drains(host.id, reason)
+        else:
+            self.give_back(host.id)
 
     async def _take_hosts(self) -> None:
         while True:
             await self._changed.wait()
             self._changed.clear()
-            if self._claims_known and not self._begun:
-                await self._begin()
+            if not self._claims_known:
+                continue
+            free = self._free()
             if self._begun:
-                for record in self._free():
-                    if len(self._hosts) < self._most:
-                        await self._take(record)
+                room = self._most - len(self._hosts) - len(self._taking)
+                for record in free[: max(room, 0)]:
+                    self._take([record])
+            elif not self._taking and len(free) >= self._least:
+                # First those that it has already, if the answer to an earlier claim got lost.
+                self._take(sorted(free, key=lambda record: record.id not in self._claimed)[: self._least])
 
-    async def _begin(self) -> None:
-        """Takes the hosts that the run needs, if there are so many."""
-        free = self._free()[: self._least]
-        if len(free) < self._least:
-            return
+    def _take(self, records: list[HostRecord]) -> None:
+        """Begins to take hosts, all or none."""
+        self._taking.update(record.id for record in records)
+        self._start(self._claim(records))
+
+    async def _claim(self, records: list[HostRecord]) -> None:
         try:
-            self._begun = await self._claims.claim_together(free)
+            claimed = await self._claims.claim(*records)
         except MembershipError as error:
-            log.warning("no hosts can be claimed: %s", error)
-            asyncio.get_running_loop().call_later(_RETRY_S, self._changed.set)
+            log.warning("no claim on %s: %s", ", ".join(record.id for record in records), error)
+            claimed = False
+        if claimed:
+            self._begun = True
+            for record in records:
+                self._start(self._bring(record))
+            self._changed.set()
+        else:
+            for record in records:
+                self._taking.discard(record.id)
+                self._not_now(record.id, f"{record.id} could not be claimed", _AGAIN_S)
+        self._tell_change()
 
-    async def _take(self, record: HostRecord) -> None:
-        try:
-            if not await self._claims.claim(record):
-                return
-            host = await Host.connect(record.id, record.address, self._secret, self.gone, self._claims.run)
-        except (MembershipError, PoolError) as error:
-            log.warning("host %s cannot be used: %s", record.id, error)
+    async def _bring(self, record: HostRecord) -> None:
+        """Connects to a host, and hands it to the run as soon as the run need not wait for it."""
+        host = await self._connect(record)
+        self._taking.discard(record.id)
+        if host is not None:
+            host.record, host.far = record, record.machine != self._machine
+            self._hosts[host.id] = host, record
+        self._changed.set()
+        self._tell_change()
+        if host is None:
             return
-        host.on_drain = lambda reason: self._drains(record.id, reason)
-        host.record, host.far = record, record.machine != self._machine
-        self._hosts[record.id] = host, record
-        self._start(self._bring(host))
-
-    async def _bring(self, host: Host) -> None:
-        """Hands a host to the run as soon as the run need not wait for it."""
+        host.on_drain = lambda reason: self._drain(host, reason)
+        # It may have said something meanwhile.
+        if record.id in self._known:
+            self._heard_of(self._known[record.id])
+        if host.notice:
+            self._drain(host, host.notice)
         try:
             await host.stand_by()
         except PoolError as error:
-            log.warning("host %s cannot be used: %s", host.id, error)
-            await self.give_back(host.id)
+            if self._has(host):
+                self._cannot_use(host.id, str(error))
+                self.give_back(host.id)
             return
-        if host.id in self._hosts:
+        if self._has(host):
+            self._conduct.pop(host.id, None)
             self._ready.add(host.id)
             self._joined(host)
-            self.on_change()
+            self._tell_change()
+
+    def _has(self, host: Host) -> bool:
+        return host.id in self._hosts and self._hosts[host.id][0] is host
+
+    async def _connect(self, record: HostRecord) -> Host | None:
+        """Connects to a host that is claimed; None, and not claimed any more, if it cannot be had now."""
+        try:
+            async with asyncio.timeout(_CONNECT_S):
+                return await Host.connect(record.id, record.address, self._secret, self._gone, self._claims.run)
+        except PoolError as error:
+            self._cannot_use(record.id, str(error))
+        except TimeoutError:
+            self._cannot_use(record.id, f"its agent at {record.address} did not answer within {_CONNECT_S:g} s")
+        self.give_back(record.id)
+        return None
+
+    def _cannot_use(self, id: str, why: str) -> None:
+        """The longer the more often that happens."""
+        now = time.monotonic()
+        conduct = self._conduct[id] = self._conduct.get(id, Conduct()).failed(_BACK_OFF, now)
+        log.warning("host %s cannot be used: %s; %s", id, why, conduct.words(_BACK_OFF, now))
+        self._not_now(id, f"{id} cannot be used: {why}", conduct.until - now)
+
+    def _not_now(self, id: str, why: str, seconds: float) -> None:
+        """A host is left alone for a while, in which others may be had."""
+        self._unusable[id] = why
+        asyncio.get_running_loop().call_later(seconds, self._try_again, id)
+
+    def _try_again(self, id: str) -> None:
+        self._unusable.pop(id, None)
+        self._changed.set()

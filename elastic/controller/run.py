@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from checkpoint.cadence import Cadence
+from checkpoint import Cadence
 from elastic import wire
 from elastic.commands import Command
 from elastic.controller.callbacks import CallbackSwitch
@@ -90,8 +90,8 @@ class Run:
         come and go.
 
         `fence(generation)` is awaited before a world is formed: from then on nobody listens to those before it.
-        `released(host)` is called when a host that drained holds nothing any more, `recovered` after each recovery,
-        `failed` once if the run cannot go on.
+        `released(host)` is called when a host that drained holds nothing any more, or is of no use, `recovered` after
+        each recovery, `failed` once if the run cannot go on.
         """
         self.callbacks = CallbackSwitch()
         self.programs = ProgramTable()
@@ -130,6 +130,8 @@ class Run:
         self._large = asyncio.Event()
         self._joined = asyncio.Event()
         self._moves: list[_Move] = []
+        self._forgotten = 0
+        """Clients whose account was ended."""
         self._replayed = 0
         self._unloaded: set[int] = set()
         """The programs that the world has not been told to load."""
@@ -137,6 +139,7 @@ class Run:
         self.verification = Verification()
         """Of the last replay."""
         self._recovery: asyncio.Task[None] | None = None
+        self._loading: asyncio.Task[None] | None = None
 
     # Hosts
 
@@ -242,10 +245,11 @@ class Run:
 
     def close(self) -> None:
         """Kills the executors."""
-        for task in (self._recovery, self._snapshotting):
+        for task in (self._recovery, self._loading, self._snapshotting):
             if task is not None:
                 task.cancel()
         self._watch.close()
+        self._world = None
         for world in list(self._worlds):
             self._end(world)
 
@@ -307,11 +311,13 @@ class Run:
         self._snapshots.committed = EMPTY
         self.callbacks.clear()
         self.programs.clear()
+        self._forgotten += 1
+        self.on_congestion()
 
     @property
     def congested(self) -> bool:
         """True while a host takes commands more slowly than they are sent, or the journal is full."""
-        return self._world is not None and (self._world.congested or self._journal.nbytes > _FULL)
+        return self._journal.nbytes > _FULL or (self._world is not None and self._world.congested)
 
     def _check(self, devices: Sequence[int]) -> None:
         if not all(0 <= device < self.virtual_devices for device in devices):
@@ -321,6 +327,9 @@ class Run:
             )
 
     def _tell(self, entry: Entry) -> None:
+        if self.failure is not None:
+            entry.discard()
+            return
         full = self._journal.nbytes > _FULL
         self._journal.add(entry)
         if self._journal.nbytes > _LARGE:
@@ -405,6 +414,7 @@ class Run:
                 attempts += not isinstance(error, (WorldLost, HostLostError)) or failure.by_itself
                 for id in [id for id, host in self._hosts.items() if host.failure is not None]:
                     self.host_lost(id, "it cannot have executors any more")
+                    self._released(id)
                 continue
             plan = self.placement.reason if self.placement else ""
             change = Recovered(
@@ -429,6 +439,7 @@ class Run:
     async def _next_world(self, began: float) -> dict[str, float]:
         """Forms a world and tells it everything; seconds by phase. Raises `PoolError`, `WorldLost` and the like."""
         self.callbacks.repeat()
+        forgotten = self._forgotten
         world = await self._form()
         try:
             formed = time.monotonic()
@@ -438,28 +449,33 @@ class Run:
             await self._snapshots.restore(world)
             restored = time.monotonic()
             if self._suspicion.raised:
-                await find_culprit(self._journal, world)
-                self._suspicion.settle()
-                raise WorldLost(HostLostError("", "it was only to find which operation ends worlds"))
+                await self._find_culprit(world)
+                self._end(world)
+                return await self._next_world(began)
             if world.failure is not None:
                 raise world.failure
+            if self._forgotten != forgotten:
+                raise WorldLost(HostLostError("", "it was given what a client had that has left meanwhile"))
         except BaseException:
             self._end(world)
             raise
         self._use(world)
         self._replayed, self.verification = tell_all(self._journal, world, partial(self._tell_world, world))
         self.on_congestion()
-        with contextlib.suppress(WorldLost):  # Which is the next recovery's matter.
-            await world.call_each(Command.PING, lambda _: [])
-        phases = {
+        self._loading = self._start(self._load_rest(world))
+        return {
             "fence": self._fenced - began,
             "world": formed - self._fenced,
             "restore": restored - formed,
             "replay": time.monotonic() - restored,
         }
-        if self._world is world:
-            self._load(world, [program for program in self.programs.numbers if program in self._unloaded])
-        return phases
+
+    async def _load_rest(self, world: World) -> None:
+        """Has all other programs loaded, when the hosts have done what the journal holds."""
+        with contextlib.suppress(WorldLost):  # Which is the next recovery's matter.
+            await world.call_each(Command.PING, lambda _: [])
+            if self._world is world:
+                self._load(world, [program for program in self.programs.numbers if program in self._unloaded])
 
     def _load(self, world: World, programs: Sequence[int]) -> None:
         """Has programs loaded by a new world."""
@@ -471,15 +487,28 @@ class Run:
         entries = (entry for entry in self._journal.entries if not entry.settled)
         return list(dict.fromkeys(entry.program for entry in entries if entry.command == Command.EXECUTE))
 
+    async def _find_culprit(self, world: World) -> None:
+        """Uses a world up to find the operation that ends worlds. Raises `WorldLost` if it has ended this one, too."""
+        try:
+            await find_culprit(self._journal, world)
+        except WorldLost as lost:
+            if lost.failure.by_itself:
+                self._suspicion.settle()
+            raise
+        self._suspicion.settle()
+
     async def _form(self) -> World:
+        await self._fence(self.generation + 1)
+        self._fenced = time.monotonic()
+        self.generation += 1
+        # Not sooner: while the fence went up, hosts may have come and gone.
         candidates = [
             Candidate(host.id, host.devices, barred="about to go" if host.draining else "")
             for host in self._hosts.values()
         ]
-        placement = place(self.generation + 1, candidates, self.virtual_devices, self.placement)
+        placement = place(self.generation, candidates, self.virtual_devices, self.placement)
         if not isinstance(placement, Placement):
             raise NoPlacementError(placement.reason)
-        self.generation += 1
         self.placement = placement
         try:
             return await World.form(
@@ -490,16 +519,11 @@ class Run:
                 self._requests,
                 self._world_failed,
                 self._enlisted,
-                self._fence_old(self.generation),
             )
         except BaseException:
             for world in list(self._worlds):
                 self._end(world)
             raise
-
-    async def _fence_old(self, generation: int) -> None:
-        await self._fence(generation)
-        self._fenced = time.monotonic()
 
     def _enlisted(self, world: World) -> None:
         """A world has executors: from now on it can lose them."""
@@ -544,6 +568,7 @@ class Run:
         self._trim(self._journal.end)
         for entry in waiting:
             self._answered(entry, status, None, b"")
+        self.on_congestion()
         self._failed(failure)
 
     def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -567,13 +592,19 @@ class Run:
         while self.failure is None:
             await asyncio.sleep(_SHORTEST_S)
             await self._until_large(pause - _SHORTEST_S)
-            world = await self.world()
+            try:
+                world = await self.world()
+            except StatusError:
+                return  # The run has failed.
             if self._moves:
                 await self._move(world)
             elif self._wants_snapshot():
                 with contextlib.suppress(WorldLost, SnapshotError):
                     seconds = await self._snapshot(world)
                     pause = max(_SHORTEST_S, seconds / self._budget) if self._budget else _UNHURRIED_S
+            elif self._snapshots.exposed:
+                with contextlib.suppress(SnapshotError):
+                    await self._snapshots.protect()
 
     def _wants_snapshot(self) -> bool:
         news = self._journal.end != self._snapshots.committed.position
@@ -586,6 +617,8 @@ class Run:
             await self._settle(world, snapshot.position)
         except SnapshotError as error:
             log.warning("no snapshot: %s", error)
+            if world.failure is None:
+                await self._snapshots.tidy()
             raise
         if snapshot.position >= self._journal.start:  # Else the client whose arrays these were has left.
             self._trim(snapshot.position)
@@ -631,12 +664,13 @@ class Run:
     async def _settle(self, world: World, position: int) -> None:
         """Waits until nobody waits for an answer from before a position. Raises `WorldLost`."""
         waiting = self._journal.waiting_before(position)
-        while waiting:
+        while waiting and world.failure is None:
             self._answer_came.clear()
-            if world.failure is not None:
-                raise WorldLost(world.failure)
             await self._answer_came.wait()
             waiting = [entry for entry in waiting if entry.answer is not None]
+        # Another world is being formed of the snapshot before: that one has to stay as it is.
+        if world.failure is not None:
+            raise WorldLost(world.failure)
 
     async def _until_large(self, seconds: float) -> None:
         """Waits, but not while the journal grows large."""

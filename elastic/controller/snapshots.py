@@ -14,8 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from checkpoint.copies import Shard, second_homes
-from checkpoint.plan import Copy, Kind, Need, plan
+from checkpoint import Copy, Kind, Need, Shard, plan, second_homes
 from elastic.commands import Command
 from elastic.controller.hosts import CopyError, Host
 from elastic.controller.status_report import SnapshotFacts
@@ -82,6 +81,8 @@ class Snapshots:
         self.committed = EMPTY
         self.committed_at: float | None = None
         """On the monotonic clock; None while there is none."""
+        self.exposed = False
+        """Whether a host is gone that held a part of it, and `protect` was not called since."""
         self._hosts = hosts
         self._numbers = itertools.count(1)
 
@@ -113,18 +114,16 @@ class Snapshots:
         """Sends what only one host has any more to a second one. Raises `SnapshotError`."""
         snapshot = self.committed
         homes = {digest: self._living(holders) for digest, holders in snapshot.homes.items()}
-        await self._copy(self._second_homes(snapshot.records.values(), homes), snapshot.homes)
+        there = [record for record in snapshot.records.values() if record[2] == "bytes" and homes[record[-1]]]
+        await self._copy(self._second_homes(there, homes), snapshot.homes)
+        self.exposed = False
 
     async def commit(self, snapshot: Snapshot) -> None:
         """Makes it the one that counts, and gives back the memory that only the one before needed."""
         self.committed = snapshot
         self.committed_at = time.monotonic()
-        await self._tidy()
-
-    async def forget(self) -> None:
-        """Nothing needs to be kept."""
-        self.committed = EMPTY
-        await self._tidy()
+        self.exposed = any(not holders <= self._hosts.keys() for holders in snapshot.homes.values())
+        await self.tidy()
 
     def facts(self, now: float) -> SnapshotFacts:
         """What there is, at a time of the monotonic clock."""
@@ -136,7 +135,9 @@ class Snapshots:
     def host_lost(self, id: str) -> None:
         """What a host held is gone with its agent."""
         for holders in self.committed.homes.values():
-            holders.discard(id)
+            if id in holders:
+                holders.discard(id)
+                self.exposed = True
 
     def host_holds(self, id: str, digests: Iterable[Digest]) -> None:
         """A host has these in its memory already."""
@@ -238,7 +239,8 @@ class Snapshots:
             if isinstance(outcome, BaseException):
                 raise outcome
 
-    async def _tidy(self) -> None:
+    async def tidy(self) -> None:
+        """Gives back the memory that the snapshot that counts does not need."""
         homes = self.committed.homes
         keeps = [
             host.keep_copies([digest for digest, holders in homes.items() if id in holders])

@@ -8,23 +8,26 @@ from __future__ import annotations
 
 import asyncio
 import math
-import time
 from collections.abc import Callable, Iterable
 
-from membership.events import Action, Deregistered, Do, Event, Heartbeat, Registered
-from membership.hosts import Hosts
+from membership import Action, BackOff, Deregistered, Do, Heartbeat, Hosts, Registered, Settings
 
 GiveUp = Callable[[str], None]
 """Called with the reason."""
 
 
+_AT_ONCE = BackOff(first=1e-6, cap=1e-6)
+"""Who is back is in use at once, and must not be in quarantine, where silence does not count."""
+
+
 class Watch:
     """Watches agents and executors by their heartbeats; each under a name and an incarnation, a number that grows."""
 
-    def __init__(self) -> None:
-        self.hosts = Hosts()
+    def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
+        """`loop` has the clock and the timers; without it, the one that runs."""
+        self.hosts = Hosts(Settings(back_off=_AT_ONCE))
         self._give_up: dict[tuple[str, int], GiveUp] = {}
-        self._loop = asyncio.get_running_loop()
+        self._loop = loop or asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
 
     def begin(self, name: str, incarnation: int, give_up: GiveUp) -> None:
@@ -50,23 +53,27 @@ class Watch:
         if self._timer is not None:
             self._timer.cancel()
 
-    def _feed(self, event: Event) -> None:
-        self._act(self.hosts.feed(event, time.monotonic()))
+    def _feed(self, event: Registered | Heartbeat | Deregistered) -> None:
+        self._act(self.hosts.feed(event, self._loop.time()))
         self._set_timer()
 
     def _tick(self) -> None:
         self._timer = None
-        self._act(self.hosts.tick(time.monotonic()))
+        self._act(self.hosts.tick(self._loop.time()))
         self._set_timer()
 
     def _act(self, actions: Iterable[Action]) -> None:
         for action in actions:
-            give_up = self._give_up.get((action.cause.host, action.cause.incarnation))
-            if action.do is Do.FENCE and give_up is not None:
+            if action.do is Do.FENCE:
                 # Not at once: it may end the watch over others, which this loop is about.
-                self._loop.call_soon(give_up, action.reason)
+                self._loop.call_soon(self._fence, action.cause.host, action.cause.incarnation, action.reason)
+
+    def _fence(self, name: str, incarnation: int, reason: str) -> None:
+        give_up = self._give_up.get((name, incarnation))
+        if give_up is not None:
+            give_up(reason)
 
     def _set_timer(self) -> None:
         due = self.hosts.due()
         if self._timer is None and due < math.inf:
-            self._timer = self._loop.call_later(max(due - time.monotonic(), 0), self._tick)
+            self._timer = self._loop.call_later(max(due - self._loop.time(), 0), self._tick)

@@ -77,18 +77,16 @@ class World:
         requests: itertools.count[int],
         failed: Callable[[HostLostError], None],
         enlisted: Callable[[World], None] = lambda _: None,
-        fence: Coroutine[Any, Any, None] | None = None,
     ) -> World:
         """Takes a standby of each host and joins them; `failed(error)` is called once if the world later breaks.
 
         `enlisted(world)` is called when its executors are known, which have still to join. `requests` gives the
-        numbers of requests, which no two worlds may share. `fence` is done before anybody joins. Raises `PoolError`
-        or `HostLostError` if it cannot be formed.
+        numbers of requests, which no two worlds may share. Raises `PoolError` or `HostLostError` if it cannot be
+        formed.
         """
         world = cls(placement, callbacks, requests, failed)
         try:
-            enlistments = [world._enlist(hosts[id], rank, secret) for rank, id in enumerate(placement.hosts)]
-            await _all_or_none(enlistments if fence is None else [fence, *enlistments])
+            await _all_or_none(world._enlist(hosts[id], rank, secret) for rank, id in enumerate(placement.hosts))
             enlisted(world)
             await world._join()
         except StatusError as error:
@@ -125,7 +123,8 @@ class World:
         return await wire.open_link(member.address, secret, hello, received, closed)
 
     def _called(self, member: _Member, message: list[Any], payload: wire.Bytes) -> None:
-        self.callbacks.called(member.callbacks, message, payload)
+        if self.failure is None:  # Else the next world makes this call.
+            self.callbacks.called(member.callbacks, message, payload)
 
     async def _join(self) -> None:
         self._members.sort(key=lambda member: member.rank)
@@ -306,18 +305,22 @@ class World:
         """Breaks the world because a host is gone. Everything that waits gets a `WorldLost` that names it."""
         if self.failure is not None:
             return
-        self.failure = HostLostError(host, reason, detected_by, by_itself)
-        status = WorldLost(self.failure)
+        failure = HostLostError(host, reason, detected_by, by_itself)
+        self._end(failure)
+        self._failed(failure)
+
+    def _end(self, failure: HostLostError) -> None:
+        self.failure = failure
+        status = WorldLost(failure)
         waiting, self._waiting = self._waiting, {}
         for gather in waiting.values():
             gather.error = status
             gather.finish()
-        self._failed(self.failure)
 
     def close(self) -> None:
         """Kills the executors; their agents hear of it first, so that none lives on unnoticed."""
         if self.failure is None:
-            self.failure = HostLostError("", "the world was closed")
+            self._end(HostLostError("", "the world was closed"))
         for member in self._members:
             member.host.kill(member.pid)
             member.link.close()

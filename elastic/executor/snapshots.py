@@ -32,6 +32,9 @@ Record = list[Any]
 
 _EVERYWHERE = -1
 
+_Held = tuple[Any, str | None]
+"""Values, or what the end of an execution gives, and the kind of memory that they are in."""
+
 
 class Snapshots:
     """Saves the arrays of a store, and brings them back."""
@@ -54,17 +57,22 @@ class Snapshots:
         began = time.thread_time()
         records: list[Record | Callable[[], Record]] = []
         saved: dict[tuple[int, int], Record] = {}
+        coming: dict[Future[Any], tuple[Future[_Held], Future[Any]]] = {}
         for array, value in self._store.items():
             if value.error is not None:
                 records.append(_error_record(array, value.error))
                 continue
             for device, shard in value.shards().items() if not value.deleted else ():
                 known = self._saved.get((array, device))
-                if known is not None:
+                if known is not None and has(self._memory, known[-1]):
                     saved[array, device] = known
                     records.append(known)
+                elif isinstance(shard, Future):
+                    kept, behind = coming.get(shard) or coming.setdefault(shard, _hold_coming(shard))
+                    value.add(device, behind)
+                    records.append(partial(self._save, array, device, kept.result))
                 elif not _is_deleted(shard):
-                    records.append(partial(self._save, array, device, self._hold(shard, device), _memory_kind(shard)))
+                    records.append(partial(self._save, array, device, self._hold(shard, device)))
         self._saved = saved
         held = time.thread_time() - began
         return partial(self._finish, records, held)
@@ -90,12 +98,10 @@ class Snapshots:
                 self._saved[array, device] = record
         return bad
 
-    def _hold(self, shard: Any, device: int) -> Callable[[], Any]:
+    def _hold(self, shard: Any, device: int) -> Callable[[], _Held]:
         """Something to call for a shard's values later, whatever is done to it meanwhile."""
-        if isinstance(shard, Future):  # Nothing can take it before it has come, and who takes it waits for it here.
-            return lambda: np.asarray(shard.result())
         if not isinstance(shard, jax.Array):
-            return lambda: shard.block_until_ready()
+            return lambda: (shard.block_until_ready(), None)
         try:
             # While numpy looks at its memory, XLA gives a donated array's memory to nobody.
             kept = np.asarray(shard) if shard.is_ready() else self._copy(shard, device)
@@ -106,7 +112,8 @@ class Snapshots:
                 raise failure
 
             return fail
-        return lambda: np.asarray(kept)
+        memory_kind = _memory_kind(shard)
+        return lambda: (np.asarray(kept), memory_kind)
 
     def _finish(self, records: list[Record | Callable[[], Record]], seconds: float) -> dict[str, Any]:
         done: list[Record] = []
@@ -117,9 +124,9 @@ class Snapshots:
             done.append(record)
         return {"records": done, "seconds": seconds}
 
-    def _save(self, array: int, device: int, values: Callable[[], Any], memory_kind: str | None) -> Record:
+    def _save(self, array: int, device: int, values: Callable[[], _Held]) -> Record:
         try:
-            value = values()
+            value, memory_kind = values()
         except Exception as error:
             return [*_error_record(array, status_of(error)), 0.0]
         if not isinstance(value, np.ndarray):
@@ -134,12 +141,34 @@ class Snapshots:
         return [*record, time.thread_time() - began]
 
 
+def _hold_coming(shard: Future[Any]) -> tuple[Future[_Held], Future[Any]]:
+    """For a shard that a peer is sending: its values, and a future to put in its place.
+
+    That one comes when the values are held: who waits for it may have a program take its memory at once.
+    """
+    held: Future[_Held] = Future()
+    behind: Future[Any] = Future()
+
+    def came(shard: Future[Any]) -> None:
+        try:
+            held.set_result((np.asarray(shard.result()), _memory_kind(shard.result())))
+            behind.set_result(shard.result())
+        except Exception as error:
+            for future in (held, behind):
+                if not future.done():
+                    future.set_exception(error)
+
+    shard.add_done_callback(came)
+    return held, behind
+
+
 def _error_record(array: int, error: StatusError) -> Record:
     return [array, _EVERYWHERE, "error", int(error.code), error.message]
 
 
-def _memory_kind(shard: Any) -> str | None:
-    return shard.sharding.memory_kind if isinstance(shard, jax.Array) else None
+def _memory_kind(shard: jax.Array) -> str | None:
+    kind: str | None = shard.sharding.memory_kind
+    return kind
 
 
 def _is_deleted(shard: Any) -> bool:

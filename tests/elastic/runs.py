@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -15,6 +16,7 @@ import psutil
 from tests.elastic.processes import wait_gone
 
 ROLES = {
+    "membership.server": "membership",
     "elastic.controller": "controller",
     "elastic.agent": "agent",
     "elastic.executor.template": "template",
@@ -69,9 +71,13 @@ class Run:
 
     def wait_for(self, text: str, timeout_s: float = 60) -> None:
         """Returns when the script has printed, or the launcher has said, a line that contains `text`."""
+        self.wait_until(lambda: any(text in line for line in (*self.output, *self.errors)), timeout_s, text)
+
+    def wait_until(self, condition: Callable[[], bool], timeout_s: float = 60, what: str = "the event") -> None:
+        """Returns when something is so about what was printed and said."""
         with self._heard:
-            found = self._heard.wait_for(lambda: any(text in line for line in (*self.output, *self.errors)), timeout_s)
-        assert found, f"{text!r} did not come; got {self.output} and {self.errors}"
+            found = self._heard.wait_for(condition, timeout_s)
+        assert found, f"{what!r} did not come; got {self.output} and {self.errors}"
 
     def snapshot(self) -> list[psutil.Process]:
         """All processes of the run but the launcher; remembered for `left`."""
@@ -80,7 +86,7 @@ class Run:
         return self.pool
 
     def role(self, wanted: str) -> list[psutil.Process]:
-        """The run's processes of one kind: controller, agent, template, executor, standby or script."""
+        """The run's processes of one kind: membership, controller, agent, template, executor, standby or script."""
         return [process for process in self.snapshot() if _role(process) == wanted]
 
     def finish(self, timeout_s: float = 60) -> int:

@@ -138,7 +138,12 @@ def test_a_host_that_dies_is_told_of_and_the_script_goes_on(loop, tmp_path, vict
     assert run.output[-1] == "ended"
 
 
-def test_a_script_that_has_lost_its_last_host_gets_an_error_that_names_it(loop):
+def test_a_script_whose_arrays_died_with_all_hosts_gets_an_error_that_names_one(tmp_path):
+    loop = tmp_path / "loop.py"
+    # An upload's file is there for as long as the arrays can be made again without any host.
+    uploaded = "y = jax.device_put(np.ones(1 << 16), jax.devices()[0])\n"
+    snapshot = "not os.listdir(os.environ['IFRT_PROXY_GRPC_LARGE_TRANSFER_OPTIMIZATION_DIRECTORY'])"
+    loop.write_text(LOOP.replace("i = 0\n", f"i = 0\n{uploaded}").replace("i == 3", snapshot))
     with Run(loop, hosts=2, devices=1) as run:
         run.wait_for("running")
         for agent in run.role("agent"):
@@ -147,6 +152,7 @@ def test_a_script_that_has_lost_its_last_host_gets_an_error_that_names_it(loop):
         run.wait_until_gone(2)
     assert re.search(r"JaxRuntimeError: UNAVAILABLE: host h\d was lost: ", run.text), run.text
     assert re.search(r"elastic: error: host h\d was lost: .*; the run cannot go on", run.text), run.text
+    assert "every copy of arrays" in run.text
 
 
 def test_a_dead_controller_gives_the_script_an_error_and_ends_the_pool(loop):
@@ -206,4 +212,4 @@ def test_standbys_do_no_work_and_hold_no_connection(loop):
         assert len(run.role("executor")) == 2
         assert len(run.role("agent")) == 2
         for standby in run.role("standby"):
-            assert psutil.Process(standby.pid).num_threads() <= 2
+            assert psutil.Process(standby.pid).num_threads() == 3  # It waits, listens and beats.

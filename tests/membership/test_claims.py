@@ -51,7 +51,7 @@ async def test_runs_that_want_the_same_hosts_get_all_or_none(server: Server, pre
         runs = [await run(etcd, f"r{index}") for index in range(4)]
         # Each wants three of five, so only one can have them.
         outcomes = await asyncio.gather(
-            *(one.claim_together([*records[index:], *records[:index]][:3]) for index, one in enumerate(runs))
+            *(one.claim(*[*records[index:], *records[:index]][:3]) for index, one in enumerate(runs))
         )
         assert sum(outcomes) == 1
         winner = runs[outcomes.index(True)].run
@@ -62,20 +62,20 @@ async def test_a_host_that_came_back_is_not_claimed_under_its_old_incarnation(se
     async with pool(server, prefix) as etcd:
         first, second = await hosts(etcd, 2)
         one = await run(etcd, "r")
-        assert not await one.claim_together([first, replace(second, incarnation=second.incarnation - 1)])
+        assert not await one.claim(first, replace(second, incarnation=second.incarnation - 1))
         assert await holders(etcd) == {}
-        assert await one.claim_together([first, second])
+        assert await one.claim(first, second)
 
 
 async def test_more_hosts_than_one_transaction_takes(server: Server, prefix: str) -> None:
     async with pool(server, prefix) as etcd:
         records = await hosts(etcd, 62)
         one, two = await run(etcd, "one"), await run(etcd, "two")
-        assert await two.claim_together(records[61:])
-        assert not await one.claim_together(records)
+        assert await two.claim(*records[61:])
+        assert not await one.claim(*records)
         assert await holders(etcd) == {"h61": "two"}
         await two.close()
-        assert await one.claim_together(records)
+        assert await one.claim(*records)
         assert set((await holders(etcd)).values()) == {"one"}
 
 

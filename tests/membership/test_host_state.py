@@ -1,8 +1,9 @@
 import pytest
 
 from membership import events
+from membership.errors import CannotHappenError
 from membership.events import Do
-from membership.host_state import HISTORY, CannotHappenError, State, register, step
+from membership.host_state import HISTORY, State, register, step
 from membership.progress import Stall
 
 ID = ("h1", 3)
