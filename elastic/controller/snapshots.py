@@ -18,7 +18,7 @@ from checkpoint import Copy, Kind, Need, Shard, plan, second_homes
 from elastic.commands import Command
 from elastic.controller.hosts import CopyError, Host
 from elastic.controller.status_report import SnapshotFacts
-from elastic.controller.world import World
+from elastic.controller.world import World, WorldLost
 from elastic.status import Code, StatusError
 
 log = logging.getLogger(__name__)
@@ -93,6 +93,8 @@ class Snapshots:
         """
         number = next(self._numbers)
         answers = await world.call_each(Command.SNAPSHOT, lambda _: [number])
+        if world.failure is not None:  # After the last answer: what a host has saved may be gone with it.
+            raise WorldLost(world.failure)
         records: dict[tuple[int, int], Record] = {}
         homes: dict[Digest, set[str]] = {}
         seconds = 0.0
@@ -188,9 +190,11 @@ class Snapshots:
             if digest in shards
         }
         chosen = plan(list(needs.values()), copies)
-        if chosen.lost:
-            raise DataLossError(chosen.lost)
         digests = {shard[:2]: digest for digest, shard in shards.items()}
+        if chosen.lost:
+            lost = {digests[array, shard] for array, gone in chosen.lost.items() for shard in gone}
+            records = (record for records in wanted.values() for record in records)
+            raise DataLossError(record[0] for record in records if record[2] == "bytes" and record[-1] in lost)
         ways: Ways = {}
         for transfer in chosen.transfers:
             need, source = transfer.need, transfer.source.host
@@ -200,10 +204,12 @@ class Snapshots:
         return ways
 
     def _second_homes(self, records: Iterable[Record], homes: Mapping[Digest, set[str]]) -> Ways:
-        """What to send, so that two hosts have everything."""
+        """What to send, so that two hosts have everything. Raises `SnapshotError` if nobody has some of it any more."""
         shards = _shards(records)
-        digests = {shard[:2]: digest for digest, shard in shards.items()}
         before = self.committed.homes
+        if not all(self._living(homes[digest] | before.get(digest, set())) for digest in shards):
+            raise SnapshotError("a host was lost with what it had saved")
+        digests = {shard[:2]: digest for digest, shard in shards.items()}
         listed = [
             Shard(
                 *shard,

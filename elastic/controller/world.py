@@ -16,7 +16,7 @@ from typing import Any
 from elastic import wire
 from elastic.commands import Command
 from elastic.controller.callbacks import CallbackSwitch
-from elastic.controller.hosts import Host
+from elastic.controller.hosts import Exit, Host
 from elastic.controller.journal import Answer
 from elastic.controller.placement import Placement
 from elastic.errors import HostLostError, PoolError
@@ -321,6 +321,8 @@ class World:
         """Kills the executors; their agents hear of it first, so that none lives on unnoticed."""
         if self.failure is None:
             self._end(HostLostError("", "the world was closed"))
+        if self._explanation is not None:
+            self._explanation.cancel()
         for member in self._members:
             member.host.kill(member.pid)
             member.link.close()
@@ -330,12 +332,13 @@ class World:
     def _gone(self, member: _Member, reason: str) -> None:
         # Only the first: when the executor of rank 0 dies, the others abort for want of their coordinator.
         if self.failure is None and self._explanation is None:
-            self._explanation = asyncio.get_running_loop().create_task(self._explain(member, reason))
+            coming = member.host.exit_of(member.pid)
+            self._explanation = asyncio.get_running_loop().create_task(self._explain(member, coming, reason))
 
-    async def _explain(self, member: _Member, reason: str) -> None:
+    async def _explain(self, member: _Member, coming: asyncio.Future[Exit], reason: str) -> None:
         """An executor's stream ended; its agent, if it lives, knows in milliseconds what became of the process."""
         try:
-            exit = await asyncio.wait_for(asyncio.shield(member.host.exit_of(member.pid)), _EXPLANATION_S)
+            exit = await asyncio.wait_for(asyncio.shield(coming), _EXPLANATION_S)
             reason = f"its executor (pid {member.pid}) {exit.reason}"
             self.lost(member.host.id, reason, "its agent, which saw the executor end", exit.by_itself)
         except TimeoutError:

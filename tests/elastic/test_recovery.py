@@ -46,14 +46,14 @@ for i in range(int(sys.argv[1])):
         print("compiling", flush=True)
     params, momentum, key, loss = step(params, momentum, key, x, y)
     print(f"step {i}: {float(loss).hex()}", flush=True)
-    while i == 20 and len(sys.argv) > 2 and not os.path.exists(sys.argv[2]):
+    while i == 20 and len(sys.argv) > 2 and not os.path.exists(sys.argv[2]):  # Somebody is to be killed first.
         time.sleep(0.01)
 print(*(np.asarray(p).tobytes().hex()[:2000] for p in params.values()))
 """
 
 # Each call must reach the client once, those in order also in their order, and get back what the first one returned.
 CALLBACKS = """
-import sys
+import os, sys, time
 print("started", flush=True)
 import jax, jax.numpy as jnp, numpy as np
 from jax.experimental import io_callback
@@ -72,6 +72,8 @@ for i in range(int(sys.argv[1])):
         print("compiling", flush=True)
     x = step(x, i)
     print(f"step {i}: {float(x[0])}", flush=True)
+    while i == 20 and len(sys.argv) > 2 and not os.path.exists(sys.argv[2]):
+        time.sleep(0.01)
 jax.effects_barrier()
 print(sorted(seen), noted, tickets)
 """
@@ -133,33 +135,36 @@ def kill(*processes):
 
 @pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize("victim", ["executor", "agent"])
-def test_a_script_does_not_notice_that_a_host_is_killed(script, undisturbed, program, victim):
+def test_a_script_does_not_notice_that_a_host_is_killed(script, undisturbed, program, victim, tmp_path):
     expected = undisturbed(program)
-    with Killing(script(program), STEPS, hosts=2, devices=2) as run:
+    with Killing(script(program), STEPS, str(tmp_path / "go"), hosts=2, devices=2) as run:
         run.wait_for("step 10")
         directory = directory_of(run)
         kill(run.role(victim)[1])
+        (tmp_path / "go").touch()
         run.check(expected, (1, 1))
     assert not directory.exists()
 
 
 @pytest.mark.parametrize("victims", [("executor", "executor"), ("agent", "executor")], ids="-".join)
-def test_two_may_be_killed_at_once(script, undisturbed, victims):
+def test_two_may_be_killed_at_once(script, undisturbed, victims, tmp_path):
     expected = undisturbed("train")
-    with Killing(script("train"), STEPS, hosts=4, devices=1) as run:
+    with Killing(script("train"), STEPS, str(tmp_path / "go"), hosts=4, devices=1) as run:
         run.wait_for("step 10")
         kill(run.role(victims[0])[0], run.role(victims[1])[-1])
+        (tmp_path / "go").touch()
         run.check(expected, (1, 2))
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_one_may_be_killed_while_the_run_recovers_from_another(script, undisturbed, program):
+def test_one_may_be_killed_while_the_run_recovers_from_another(script, undisturbed, program, tmp_path):
     expected = undisturbed(program)
-    with Killing(script(program), STEPS, hosts=4, devices=1) as run:
+    with Killing(script(program), STEPS, str(tmp_path / "go"), hosts=4, devices=1) as run:
         run.wait_for("step 10")
         executor, agent = run.role("executor")[0], run.role("agent")[2]
         kill(executor)
         kill(agent)
+        (tmp_path / "go").touch()
         run.check(expected, (1, 2))
 
 

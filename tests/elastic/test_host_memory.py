@@ -1,0 +1,116 @@
+"""A host's memory for snapshots: files named by the digest of what they hold."""
+
+import os
+import stat
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from elastic.host_memory import DIGEST_BYTES, contents, digest_of, has, keep_only, read, save
+from elastic.status import Code, StatusError
+
+
+@pytest.fixture
+def memory(tmp_path):
+    path = tmp_path / "memory"
+    path.mkdir()
+    return path
+
+
+def kept(memory, data):
+    """Saves bytes under their digest, which is returned."""
+    digest = digest_of(data)
+    save(memory, digest, data)
+    return digest
+
+
+@pytest.mark.parametrize("data", [b"", b"x", bytes(1 << 20)], ids=len)
+def test_what_was_saved_can_be_read(memory, data):
+    digest = kept(memory, data)
+    assert has(memory, digest)
+    assert bytes(read(memory, digest)) == data
+    assert contents(memory) == [digest]
+
+
+@given(st.binary(max_size=50), st.binary(max_size=50))
+def test_digests_are_equal_for_equal_bytes_only(one, other):
+    assert (digest_of(one) == digest_of(bytearray(other))) == (one == other)
+    assert len(digest_of(memoryview(one))) == DIGEST_BYTES
+
+
+def test_equal_bytes_are_one_file(memory):
+    assert kept(memory, b"x" * 10) == kept(memory, bytearray(b"x" * 10))
+    assert len(list(memory.iterdir())) == 1
+
+
+def test_only_the_owner_can_read_it(memory):
+    digest = kept(memory, b"secret")
+    assert stat.S_IMODE((memory / digest.hex()).stat().st_mode) == 0o600
+
+
+def test_what_is_not_there_is_a_data_loss_that_names_it(memory):
+    digest = digest_of(b"never saved")
+    assert not has(memory, digest)
+    with pytest.raises(StatusError, match=digest.hex()) as raised:
+        read(memory, digest)
+    assert raised.value.code is Code.DATA_LOSS
+
+
+@pytest.mark.parametrize("changed", [b"xxxyxx", b"xxxxx", b"xxxxxxx", b""], ids=repr)
+def test_changed_bytes_are_a_data_loss_that_names_them(memory, changed):
+    digest = kept(memory, b"xxxxxx")
+    (memory / digest.hex()).write_bytes(changed)
+    with pytest.raises(StatusError, match=f"{digest.hex()} was changed") as raised:
+        read(memory, digest)
+    assert raised.value.code is Code.DATA_LOSS
+
+
+@pytest.mark.parametrize("failing", ["write", "rename"])
+def test_without_space_nothing_is_left(memory, monkeypatch, failing):
+    digest = kept(memory, b"before")
+
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, failing, fail)
+    with pytest.raises(OSError, match="No space left"):
+        kept(memory, b"too much")
+    assert [path.name for path in memory.iterdir()] == [digest.hex()]
+
+
+def test_what_a_killed_process_left_unfinished_is_no_content_and_goes(memory):
+    digest = kept(memory, b"whole")
+    (memory / f"{digest_of(b'other').hex()}.4711").write_bytes(b"oth")
+    assert contents(memory) == [digest]
+    assert not has(memory, digest_of(b"other"))
+    keep_only(memory, {digest})
+    assert [path.name for path in memory.iterdir()] == [digest.hex()]
+
+
+def test_all_but_what_is_needed_is_removed(memory):
+    digests = [kept(memory, data) for data in (b"1", b"2", b"3")]
+    keep_only(memory, {digests[1], digest_of(b"on other hosts")})
+    assert contents(memory) == [digests[1]]
+    keep_only(memory, set())
+    assert contents(memory) == []
+
+
+def test_a_file_that_others_have_removed_already_is_no_error(memory, monkeypatch):
+    kept(memory, b"1")
+    listed = list(memory.iterdir())
+    monkeypatch.setattr(type(memory), "iterdir", lambda _: iter(listed))
+    keep_only(memory, set())
+    keep_only(memory, set())
+
+
+def test_what_was_read_lives_on_when_it_is_removed(memory):
+    data = read(memory, kept(memory, b"x" * 5000))
+    keep_only(memory, set())
+    assert bytes(data) == b"x" * 5000
+
+
+def test_a_memory_that_is_gone_is_an_error_and_not_an_empty_one(memory):
+    memory.rmdir()
+    with pytest.raises(OSError, match="memory"):
+        save(memory, digest_of(b"x"), b"x")
