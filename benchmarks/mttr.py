@@ -142,7 +142,7 @@ def summary(kills: list[dict[str, Any]]) -> dict[str, Any]:
         for name, seconds in kill.get("phases_s", {}).items():
             phases.setdefault(name, []).append(seconds)
         if "recovery_s" in kill:
-            phases.setdefault("notice and first step", []).append(kill["outage_s"] - kill["recovery_s"])
+            phases.setdefault("notice, work done again, first step", []).append(kill["outage_s"] - kill["recovery_s"])
     return {
         "kills": len(kills),
         "median_s": statistics.median(outages),
@@ -199,9 +199,16 @@ def run(args: argparse.Namespace, directory: Path) -> dict[str, Any]:
                         kill = kill_checkpoints(training, args.gap_s, lot)
                     kills[side].append(kill)
                     print_kill(len(kills[side]), side, kill)
-                steps[side] += training.steps
-                step_times[side].append(step_ms(training))
+            except TrainingFailed as error:
+                if side == "elastic":
+                    raise
+                report["peer_failed"] = str(error)
+                print(f"the side with checkpoints is left out from here on: {error}")
+                args.peer_kills = 0
             finally:
+                steps[side] += training.steps
+                if len(training.steps) > 1:
+                    step_times[side].append(step_ms(training))
                 training.stop()
     if args.state_mb:
         report["needed_for_restore_s"] = needed_for_restore_s(args.state_mb, args.hosts)

@@ -24,7 +24,8 @@ from sides import environment_of
 from elastic.local_pool import HostRecovered, LocalPool, PoolEvent
 
 HERE = Path(__file__).parent
-PATIENCE_S = 120.0
+PATIENCE_S = 300.0
+"""Plain JAX in several processes takes minutes to start on a machine that is busy with other things."""
 _STEP = re.compile(r"step (\d+) (\S+) ([\d.]+)\n")
 
 

@@ -2,8 +2,8 @@
 
 The connection to a controller carries events to it - {"standby": pid, "address"}, {"exited": pid, "reason", ...},
 {"done": order, "problem"}, {"beat": executors that moved}, {"draining": reason} - and orders from it - {"use": pid},
-{"kill": pid}, and on the host's memory {"send": digests, "to": address, "order"}, {"keep": digests, "order"}. When it
-ends, the executors it used are killed: nobody is left who could tell them anything.
+{"want": "standby"}, {"kill": pid}, and on the host's memory {"send": digests, "to": address, "order"} and {"keep":
+digests, "order"}. When it ends, the executors it used are killed: nobody is left who could tell them anything.
 """
 
 from __future__ import annotations
@@ -34,6 +34,10 @@ _LEAVE_S = 0.3
 """How long the farewell to etcd may take."""
 
 _NOTICE = "it was told to leave (SIGTERM)"
+
+_NEXT_S = 0.5
+"""Seconds until a standby that was taken is replaced, if nobody wants one before: who took it is in a hurry, and a fork
+takes time of all cores."""
 
 _SENDERS = 4
 """Hosts that it sends copies to at once."""
@@ -79,6 +83,8 @@ class Agent:
         """The id of the run that uses this host."""
         self._host, self._port = wire.parse_address(settings.listen)
         self._standbys: dict[int, str] = {}
+        self._forking = True
+        """Whether a standby is coming; the template begins with one."""
         self._used: dict[int, str] = {}
         self._controller: wire.Link | None = None
         self._broken: str | None = None
@@ -159,7 +165,9 @@ class Agent:
             address = self._standbys.pop(order["use"], None)
             if address is not None:
                 self._used[order["use"]] = address
-                self._template.fork()
+                asyncio.get_running_loop().call_later(_NEXT_S, self._replace_standby)
+        elif "want" in order:
+            self._replace_standby()
         elif "kill" in order:
             self._template.kill(order["kill"])
         elif "send" in order:
@@ -167,6 +175,11 @@ class Agent:
             self._work(order, lambda: send(memory, order["send"], order["to"], secret))
         elif "keep" in order:
             self._work(order, lambda: host_memory.keep_only(self._settings.memory, set(order["keep"])))
+
+    def _replace_standby(self) -> None:
+        if not self._standbys and not self._forking:
+            self._forking = True
+            self._template.fork()
 
     def _work(self, order: dict[str, Any], work: Callable[[], str | None]) -> None:
         """Carries out an order in a thread and tells the controller how it went."""
@@ -187,6 +200,7 @@ class Agent:
             self._template.kill(pid)
 
     def _stands_by(self, pid: int, address: str) -> None:
+        self._forking = False
         self._standbys[pid] = address
         self._tell({"standby": pid, "address": address})
 
@@ -194,7 +208,7 @@ class Agent:
         if pid == 0:
             self._broken = exit.reason
         elif self._standbys.pop(pid, None) is not None:
-            self._template.fork()
+            self._replace_standby()
         self._used.pop(pid, None)
         # Who is killed from outside has no last words; what stands in the log is another's.
         words = self._template.log_tail() if exit.by_itself or pid == 0 else ""

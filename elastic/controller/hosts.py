@@ -91,6 +91,8 @@ class Host:
 
     async def stand_by(self) -> None:
         """Waits until an executor stands by. Raises `PoolError` if this host cannot have one any more."""
+        if not self._standbys and not self.failure:
+            self._link.send(wire.frame({"want": "standby"}))
         while not self._standbys:
             if self.failure:
                 raise PoolError(f"host {self.id}: {self.failure}")

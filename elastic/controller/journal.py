@@ -42,7 +42,7 @@ class Entry:
         header: the encoded message; the payload goes behind it.
         request: the number that its answers carry, 0 if none is wanted.
         answer: who waits for the answer; None once it is given.
-        program: the number of the program that is run or forgotten, 0 if none is.
+        program: the number of the program that it is about, 0 if there is none.
         file: a file of shared memory that the command names and the entry keeps.
         seen: the digest of what a read gave the client; a replay has to give the same.
     """

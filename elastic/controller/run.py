@@ -133,10 +133,13 @@ class Run:
         self._forgotten = 0
         """Clients whose account was ended."""
         self._replayed = 0
+        self._unloaded: set[int] = set()
+        """The programs that the world has not been told to load."""
         self._suspicion = Suspicion()
         self.verification = Verification()
         """Of the last replay."""
         self._recovery: asyncio.Task[None] | None = None
+        self._loading: asyncio.Task[None] | None = None
 
     # Hosts
 
@@ -242,7 +245,7 @@ class Run:
 
     def close(self) -> None:
         """Kills the executors."""
-        for task in (self._recovery, self._snapshotting):
+        for task in (self._recovery, self._loading, self._snapshotting):
             if task is not None:
                 task.cancel()
         self._watch.close()
@@ -337,6 +340,9 @@ class Run:
             self._tell_world(self._world, entry)
 
     def _tell_world(self, world: World, entry: Entry) -> None:
+        if entry.program in self._unloaded:
+            self._load(world, [entry.program] if entry.command != Command.UNLOAD else [])
+            self._unloaded.discard(entry.program)
         if entry.answer is not None:
             world.expect(entry.devices, entry.request, lambda *outcome: self._answered(entry, *outcome))
         far = entry.without_file if entry.command in NAME_FILES else None
@@ -437,9 +443,9 @@ class Run:
         world = await self._form()
         try:
             formed = time.monotonic()
-            # What will be run at once is loaded while the arrays come back, and all else afterwards.
-            posted: set[int] = set()
-            self._post_programs(world, posted)
+            # What the journal runs is loaded while the arrays come back; all else when somebody uses it, or afterwards.
+            self._unloaded = set(self.programs.numbers)
+            self._load(world, self._programs_to_run())
             await self._snapshots.restore(world)
             restored = time.monotonic()
             if self._suspicion.raised:
@@ -454,10 +460,9 @@ class Run:
             self._end(world)
             raise
         self._use(world)
-        self._post_programs(world, posted)  # Those that came into use meanwhile.
         self._replayed, self.verification = tell_all(self._journal, world, partial(self._tell_world, world))
         self.on_congestion()
-        self.programs.post(world, [number for number in self.programs.numbers if number not in posted])
+        self._loading = self._start(self._load_rest(world))
         return {
             "fence": self._fenced - began,
             "world": formed - self._fenced,
@@ -465,13 +470,22 @@ class Run:
             "replay": time.monotonic() - restored,
         }
 
-    def _post_programs(self, world: World, posted: set[int]) -> None:
-        """Has the programs loaded that the journal runs, in the order in which it does, but not those `posted`."""
+    async def _load_rest(self, world: World) -> None:
+        """Has all other programs loaded, when the hosts have done what the journal holds."""
+        with contextlib.suppress(WorldLost):  # Which is the next recovery's matter.
+            await world.call_each(Command.PING, lambda _: [])
+            if self._world is world:
+                self._load(world, [program for program in self.programs.numbers if program in self._unloaded])
+
+    def _load(self, world: World, programs: Sequence[int]) -> None:
+        """Has programs loaded by a new world."""
+        self._unloaded.difference_update(programs)
+        self.programs.post(world, programs)
+
+    def _programs_to_run(self) -> list[int]:
+        """The programs that the journal runs, in the order in which it does."""
         entries = (entry for entry in self._journal.entries if not entry.settled)
-        runs = dict.fromkeys(entry.program for entry in entries if entry.command == Command.EXECUTE)
-        needed = [program for program in runs if program not in posted]
-        self.programs.post(world, needed)
-        posted.update(needed)
+        return list(dict.fromkeys(entry.program for entry in entries if entry.command == Command.EXECUTE))
 
     async def _find_culprit(self, world: World) -> None:
         """Uses a world up to find the operation that ends worlds. Raises `WorldLost` if it has ended this one, too."""
@@ -667,7 +681,7 @@ class Run:
 
 
 def _program_of(command: Command, arguments: Sequence[Any]) -> int:
-    """The program that a command runs or has forgotten, 0 if it does neither."""
+    """The program that a command is about, 0 if it is about none."""
     if command == Command.EXECUTE:
         return int(arguments[0])
-    return int(arguments[1]) if command == Command.UNLOAD else 0
+    return int(arguments[1]) if command in (Command.UNLOAD, Command.TEXT, Command.COST) else 0

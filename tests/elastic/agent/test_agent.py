@@ -144,6 +144,18 @@ def test_an_executor_that_is_taken_makes_room_for_another_and_is_killed_on_deman
         assert second in agent.descendants()
 
 
+def test_a_standby_that_is_wanted_comes_once(agent):
+    with agent.controller() as (controller, pid, _):
+        controller.channel.send({"want": "standby"})  # There is one.
+        controller.channel.send({"use": pid})
+        controller.channel.send({"want": "standby"})
+        controller.channel.send({"want": "standby"})
+        second, _ = controller.standby()
+        controller.channel.send({"use": second})
+        third, _ = controller.standby()  # The next event: nobody came between.
+        assert len({pid, second, third}) == 3
+
+
 def test_executors_that_a_controller_used_die_with_its_connection_and_standbys_live(agent):
     with agent.controller() as (controller, pid, _):
         controller.channel.send({"use": pid})

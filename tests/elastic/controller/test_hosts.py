@@ -61,6 +61,7 @@ def test_a_host_presents_itself_as_the_controller():
 def test_a_standby_is_taken_as_soon_as_there_is_one_and_each_once():
     async def play(stage, host, agent):
         taking = [asyncio.create_task(host.take_standby()) for _ in range(2)]
+        assert [(await agent.read())[0] for _ in taking] == [{"want": "standby"}] * 2
         agent.write({"standby": 41, "address": "127.0.0.1:1041"})
         assert (await agent.read())[0] == {"use": 41}
         agent.write({"standby": 42, "address": "127.0.0.1:1042"})
