@@ -16,6 +16,8 @@ import time
 from pathlib import Path
 from typing import Any, TextIO
 
+from elastic.executor.world import pool_threads
+
 HERE = Path(__file__).parent
 START_TIMEOUT_S = 90.0
 CALL_TIMEOUT_S = 120.0
@@ -47,8 +49,9 @@ def environment_of(side: str, hosts: int, devices_per_host: int) -> dict[str, st
     env["JAX_PLATFORMS"] = "cpu"
     env["JAX_NUM_CPU_DEVICES"] = str(devices)
     # The size of XLA's thread pools. With fewer than two threads for each device of a process, jaxlib 0.10 hangs for
-    # ever in collectives that follow larger matrix products.
-    env["NPROC"] = str(2 * devices + (os.cpu_count() or 1))
+    # ever in collectives that follow larger matrix products, and the size decides how some sums are cut up. So it is
+    # the same on all sides: what a run needs of which one host may come to have all devices.
+    env["NPROC"] = str(pool_threads(hosts * devices_per_host))
     return env
 
 

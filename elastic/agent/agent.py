@@ -110,7 +110,6 @@ class Agent:
             environment,
             on_standby=self._stands_by,
             on_exit=self._exited,
-            on_beat=self._beats.update,
         )
         self._heart = asyncio.get_running_loop().create_task(self._beat())
         return f"[{self._host}]:{self._port}" if ":" in self._host else f"{self._host}:{self._port}"

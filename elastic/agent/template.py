@@ -41,19 +41,16 @@ class Template:
         *,
         on_standby: Callable[[int, str], None],
         on_exit: Callable[[int, Exit], None],
-        on_beat: Callable[[int], None],
     ) -> None:
         """Starts the template and asks for a first standby.
 
-        `on_standby(pid, address)` is called for each executor that stands by, `on_exit(pid, exit)` for each that
-        ended, `on_beat(pid)` again and again for each that moves.
+        `on_standby(pid, address)` is called for each executor that stands by, `on_exit(pid, exit)` for each that ended.
         """
         self._host = host
         self._log = log
         self._environment = environment
         self._on_standby = on_standby
         self._on_exit = on_exit
-        self._on_beat = on_beat
         self._children: set[int] = set()
         self._closing = False
         self._failures_in_a_row = 0
@@ -117,9 +114,7 @@ class Template:
             self._died()
             return
         message: dict[str, Any] = json.loads(data)
-        if "beat" in message:
-            self._on_beat(message["beat"])
-        elif "ready" in message:
+        if "ready" in message:
             self._failures_in_a_row = 0
             self._children.add(message["ready"])
             self._on_standby(message["ready"], message["address"])

@@ -6,13 +6,12 @@ and jaxlib starts its own only with a client.
 
 Run by the agent as `python -m elastic.executor.template FD HOST PID`, where FD is its end of a SOCK_SEQPACKET pair and
 PID the agent's. Messages are JSON: from the agent {"fork": true} and {"kill": PID}, to it {"imported": true}, {"ready":
-PID, "address": ...}, {"exited": PID, "status": wait status} and, from executors, {"beat": PID}. When the agent dies,
-the kernel kills the template, and with it its executors.
+PID, "address": ...} and {"exited": PID, "status": wait status}. When the agent dies, the kernel kills the template, and
+with it its executors.
 """
 
 from __future__ import annotations
 
-import contextlib
 import faulthandler
 import json
 import os
@@ -29,7 +28,8 @@ from typing import Any
 from elastic import host_memory, stacks
 from elastic.signals import die_with_parent
 
-BEAT_S = 0.1
+_WAKE_S = 0.06
+"""More often than the agent looks, which is every 0.1 s (`agent.beats`)."""
 
 
 def main() -> None:
@@ -89,7 +89,7 @@ def _become_executor(control: socket.socket, host: str, secret: bytes, unused: l
 
         executor = Executor(host, secret, Path(os.environ[host_memory.DIRECTORY]))
         _send(control, {"ready": os.getpid(), "address": executor.address})
-        threading.Thread(target=_beat, args=(control,), name="beat", daemon=True).start()
+        threading.Thread(target=_wake, name="wake", daemon=True).start()
         executor.run()
     except BaseException:
         traceback.print_exc()
@@ -98,14 +98,10 @@ def _become_executor(control: socket.socket, host: str, secret: bytes, unused: l
     os._exit(0)
 
 
-def _beat(control: socket.socket) -> None:
-    """Shows the agent ten times a second that this process moves."""
-    message = json.dumps({"beat": os.getpid()}).encode()
-    with contextlib.suppress(ConnectionError):  # The agent is gone, and so is this process in a moment.
-        while True:
-            time.sleep(BEAT_S)
-            with contextlib.suppress(BlockingIOError):  # The agent itself stands still.
-                control.send(message, socket.MSG_DONTWAIT)
+def _wake() -> None:
+    """Uses a processor for a moment again and again, by which the agent knows that this process moves."""
+    while True:
+        time.sleep(_WAKE_S)
 
 
 def _reap(control: socket.socket, children: set[int]) -> None:

@@ -9,20 +9,22 @@ from pathlib import Path
 
 import pytest
 
-from elastic.agent.beats import Beats, processor_ticks
+from elastic.agent.beats import Beats, processor_ns
 from tests.elastic.connections import PATIENCE
 
+WAKES = """
+import time
+print("ready", flush=True)
+while True:
+    time.sleep(0.01)
+"""
+
 BURNS = """
-import os, threading
-def beat():
-    while True:
-        os.write(1, b"beat\\n")
-threading.Thread(target=beat, daemon=True).start()
-os.write(1, b"ready\\n")
+print("ready", flush=True)
 sum(range(10**15))  # One call into C, which never gives Python's lock back.
 """
 
-IDLES = """
+SLEEPS = """
 import sys
 print("ready", flush=True)
 sys.stdin.read()
@@ -39,8 +41,7 @@ def child():
             [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         children.append(process)
-        while (line := process.stdout.readline()) != "ready\n":
-            assert line
+        assert process.stdout.readline() == "ready\n"
         return process.pid
 
     yield start
@@ -66,26 +67,21 @@ def stop(pid):
     os.waitid(os.P_PID, pid, os.WSTOPPED)
 
 
-def until_idle(pid):
-    until(lambda: state(pid) == "S")
-
-
-def test_one_that_says_so_moves_until_the_next_look(child):
-    pid = child(IDLES)
-    until_idle(pid)
-    beats = Beats()
-    assert beats.moved([pid]) == []
-    beats.update(pid)
-    assert beats.moved([pid]) == [pid]
-    assert beats.moved([pid]) == []
-
-
-def test_one_that_uses_a_processor_moves_though_it_cannot_say_so(child):
-    pid = child(BURNS)
+@pytest.mark.parametrize("program", [WAKES, BURNS], ids=["wakes-now-and-then", "burns-and-keeps-the-lock"])
+def test_one_that_uses_a_processor_moves(child, program):
+    pid = child(program)
     beats = Beats()
     beats.moved([pid])
-    until(lambda: beats.moved([pid]) == [pid])
-    until(lambda: beats.moved([pid]) == [pid])
+    for _ in range(3):
+        until(lambda: beats.moved([pid]) == [pid])
+
+
+def test_one_that_sleeps_does_not_move(child):
+    pid = child(SLEEPS)
+    until(lambda: state(pid) == "S")
+    beats = Beats()
+    beats.moved([pid])
+    assert [beats.moved([pid]) for _ in range(100)] == [[]] * 100
 
 
 def test_one_that_was_stopped_does_not_move_and_one_that_goes_on_does(child):
@@ -107,48 +103,37 @@ def test_one_that_was_stopped_does_not_move_and_one_that_goes_on_does(child):
     until(lambda: stopped in beats.moved(both))
 
 
-def test_what_one_said_before_it_was_stopped_counts_once(child):
-    pid = child(IDLES)
+def test_what_one_did_before_it_was_stopped_counts_once(child):
+    pid = child(BURNS)
     beats = Beats()
-    until_idle(pid)
     beats.moved([pid])
-    beats.update(pid)
+    before = processor_ns(pid)
+    until(lambda: processor_ns(pid) > before)
     stop(pid)
     assert beats.moved([pid]) == [pid]
     assert beats.moved([pid]) == []
 
 
 def test_nothing_is_said_of_others_than_those_that_are_asked_for(child):
-    pid = child(IDLES)
-    until_idle(pid)
+    pid, other = child(BURNS), child(BURNS)
     beats = Beats()
-    beats.update(pid)
-    beats.update(1)
-    assert beats.moved([]) == []
-    assert beats.moved([pid]) == []  # The look before was the last at what was heard then.
+    beats.moved([pid, other])
+    until(lambda: beats.moved([other]) == [other])
+    assert beats.moved([pid]) == []  # It was not looked at the time before.
 
 
 def test_one_that_is_new_does_not_move_because_it_had_used_a_processor_before(child):
     pid = child(BURNS)
-    until(lambda: processor_ticks(pid) > 0)
     stop(pid)
-    beats = Beats()
-    assert beats.moved([pid]) == []
+    assert processor_ns(pid) > 0
+    assert Beats().moved([pid]) == []
 
 
 def test_one_that_is_gone_does_not_move(child):
     pid = child(BURNS)
-    until(lambda: processor_ticks(pid) > 0)
     beats = Beats()
     beats.moved([pid])
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
     assert beats.moved([pid]) == []
-    assert processor_ticks(pid) is None
-
-
-def test_a_name_with_a_bracket_does_not_confuse_it(child):
-    pid = child("import ctypes\nctypes.CDLL(None).prctl(15, b'a) R 1 (b', 0, 0, 0)\n" + BURNS)
-    assert "a) R 1 (b" in Path(f"/proc/{pid}/stat").read_text()
-    before = processor_ticks(pid)
-    until(lambda: processor_ticks(pid) > before)
+    assert processor_ns(pid) is None

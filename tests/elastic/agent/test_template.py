@@ -20,7 +20,6 @@ class Heard:
     def __init__(self):
         self.standbys = asyncio.Queue()
         self.exits = asyncio.Queue()
-        self.beats = asyncio.Queue()
 
     def start(self, log, environment):
         return Template(
@@ -29,7 +28,6 @@ class Heard:
             environment,
             on_standby=lambda *standby: self.standbys.put_nowait(standby),
             on_exit=lambda *exit: self.exits.put_nowait(exit),
-            on_beat=self.beats.put_nowait,
         )
 
 
