@@ -48,8 +48,9 @@ class Settings:
     """How hosts are watched. Times in seconds."""
 
     sensitivity: Sensitivity = field(default_factory=Sensitivity)
-    confirm: float = 0.5
-    """How long a suspect may answer the probe. With `Sensitivity.longest` this bounds the time to notice a cut."""
+    confirm: float = 0.2
+    """How long a suspect may answer the probe. With `Sensitivity.longest` this bounds the time to notice a host that
+    is frozen or cut off: below a second."""
     join: float = 10.0
     """How long after its registration a host may stay unheard."""
     executor_patience: float = 1.0

@@ -24,7 +24,7 @@ _MICRO = 1_000_000
 class Sensitivity:
     """How soon a silence is suspicious. Times in seconds.
 
-    With the defaults a quiet host is suspect after 0.72 s, a host on a loaded machine after 0.95 s at the latest: more
+    With the defaults a quiet host is suspect after 0.67 s, a host on a loaded machine after 0.7 s at the latest: more
     than a gap of 0.6 s, which is a heartbeat that was due and then waited 0.5 s for a busy core.
 
     Raises `ValueError` if the values contradict each other.
@@ -32,13 +32,13 @@ class Sensitivity:
 
     interval: float = 0.1
     """How often a host sends a heartbeat. The mean gap is never taken to be shorter."""
-    pause: float = 0.4
+    pause: float = 0.35
     """Silence beyond the mean gap that is forgiven before probabilities count: a stall of the scheduler."""
     least_deviation: float = 0.04
     """A host that was regular by chance must not become suspect by the first jitter."""
     threshold: float = 8.0
     """phi from which on a host is suspect: one wrong suspicion in 10^8 gaps, if gaps were normally distributed."""
-    longest: float = 0.95
+    longest: float = 0.7
     """No silence longer than this goes unsuspected, however irregular the host was before."""
     window: int = 100
     """The number of last gaps that make up the rhythm."""

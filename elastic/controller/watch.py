@@ -20,6 +20,10 @@ _AT_ONCE = BackOff(first=1e-6, cap=1e-6)
 """Who is back is in use at once, and must not be in quarantine, where silence does not count."""
 
 
+_FINEST_S = 0.001
+"""No timer is shorter: a deadline that sums have rounded to a moment ago may still lie ahead for `Hosts`."""
+
+
 class Watch:
     """Watches agents and executors by their heartbeats; each under a name and an incarnation, a number that grows."""
 
@@ -76,4 +80,4 @@ class Watch:
     def _set_timer(self) -> None:
         due = self.hosts.due()
         if self._timer is None and due < math.inf:
-            self._timer = self._loop.call_later(max(due - self._loop.time(), 0), self._tick)
+            self._timer = self._loop.call_later(max(due - self._loop.time(), _FINEST_S), self._tick)

@@ -91,8 +91,8 @@ def test_the_probability_joins_its_asymptotic_series_without_a_step():
     assert surprise(-40) == 0
 
 
-def test_a_regular_host_is_suspect_after_three_quarters_of_a_second():
-    assert fed([0.1] * 200).allowed == pytest.approx(0.7245, abs=1e-3)
+def test_a_regular_host_is_suspect_after_two_thirds_of_a_second():
+    assert fed([0.1] * 200).allowed == pytest.approx(0.6745, abs=1e-3)
 
 
 def test_a_stall_of_half_a_second_is_forgiven_to_a_host_that_never_stalled():
