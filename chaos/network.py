@@ -79,6 +79,9 @@ class Network:
 
     def close(self) -> None:
         for host in self._numbers:
+            # The kernel removes a namespace later, and its cables with it: until then their names would be taken.
+            with contextlib.suppress(NetworkError):
+                _ip("link", "del", self._port(host))
             if (_NAMESPACES / self._namespace(host)).exists():
                 _ip("netns", "del", self._namespace(host))
         with contextlib.suppress(NetworkError):
