@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from elastic import wire
+from elastic.fault_points import reach
 from elastic.handshake import HandshakeError
 from elastic.host_memory import digest_of, read, save
 from elastic.status import StatusError
@@ -27,6 +28,7 @@ def send(memory: Path, digests: Sequence[bytes], address: str, secret: bytes) ->
         try:
             for digest in digests:
                 channel.send([digest], read(memory, digest))
+                reach("copies")
             channel.send([])
             answer: list[str] = channel.receive()[0]
             return answer[0] if answer else None

@@ -25,6 +25,7 @@ from elastic.dtypes import KIND_OF_NAME, TOKEN, numpy_dtype
 from elastic.executor.callbacks import Callbacks
 from elastic.executor.store import Binding, Store, Value
 from elastic.executor.world import Member
+from elastic.fault_points import reach
 from elastic.inspection import config_of, custom_calls
 from elastic.status import Code, StatusError, status_of
 
@@ -86,6 +87,8 @@ class Program:
         An error, of an argument or of the start, becomes the value of every result.
         """
         binding = self.binding
+        if len(binding.local) < len(binding.devices):
+            reach("collective")
         try:
             inputs = [store.get(number).bind(binding) for number in arguments]
             for index in not_donated:
@@ -145,6 +148,7 @@ class Programs:
 
         A program with tokens gives no serialized executable, wanted or not: jaxlib 0.10.2 crashes over some.
         """
+        reach("compile")
         binding = self.binding(devices)
         with jax_mlir.make_ir_context() as context:
             module = stablehlo.deserialize_portable_artifact(context, portable)

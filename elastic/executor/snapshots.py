@@ -20,6 +20,7 @@ import numpy as np
 
 from elastic.executor.peers import host_array
 from elastic.executor.store import Store, Value
+from elastic.fault_points import reach
 from elastic.host_memory import digest_of, has, read, save
 from elastic.status import StatusError, status_of
 
@@ -107,6 +108,7 @@ class Snapshots:
                 values = host_array(data, dtype, shape)
                 self._store.add_shards(array, [device], [self._place(values, device, memory_kind, layout)])
                 self._saved[array, device] = record
+                reach("restore")
         return bad
 
     def _hold(self, shard: Any, device: int) -> Callable[[], _Held]:
@@ -135,6 +137,7 @@ class Snapshots:
             if callable(record):
                 record = record()
                 seconds += record.pop()
+                reach("snapshot")
             done.append(record)
         return {"records": done, "seconds": seconds}
 
