@@ -1,0 +1,38 @@
+"""Points at which processes are killed, of real child processes."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from elastic import fault_points
+
+PASSES = "from elastic import fault_points; fault_points.reach('compile'); print('passed')"
+
+
+def passing(environment):
+    return subprocess.run([sys.executable, "-c", PASSES], env=environment, capture_output=True, text=True, timeout=60)
+
+
+def test_the_first_process_that_reaches_an_armed_point_dies_and_the_next_passes(tmp_path, monkeypatch):
+    monkeypatch.setenv(fault_points.DIRECTORY, str(tmp_path))
+    environment = dict(os.environ)
+    fault_points.arm(tmp_path, "snapshot")
+    assert passing(environment).stdout == "passed\n"  # Another point.
+    fault_points.arm(tmp_path, "compile")
+    assert passing(environment).returncode == -signal.SIGKILL
+    assert not (tmp_path / "compile").exists()
+    assert passing(environment).stdout == "passed\n"
+
+
+def test_without_the_variable_no_point_is_armed(tmp_path):
+    fault_points.arm(tmp_path, "compile")
+    assert passing({"PATH": "", "PYTHONPATH": ":".join(sys.path)}).stdout == "passed\n"
+    assert (tmp_path / "compile").exists()
+
+
+def test_a_point_that_does_not_exist_cannot_be_armed(tmp_path):
+    with pytest.raises(ValueError, match="there is no point 'lunch'; there are compile, "):
+        fault_points.arm(tmp_path, "lunch")
