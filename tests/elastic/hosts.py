@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 
 class Command:
@@ -40,6 +40,12 @@ class Command:
             found = self._heard.wait_for(lambda: any(text in line for line in self.lines), timeout_s)
         assert found, f"{text!r} did not come; got {self.lines}"
         return next(line for line in self.lines if text in line)
+
+    def wait_until(self, condition: Callable[[], bool], timeout_s: float, what: str) -> None:
+        """Returns when something is so about what was said."""
+        with self._heard:
+            found = self._heard.wait_for(condition, timeout_s)
+        assert found, f"{what} did not come; got {self.lines[-20:]}"
 
     def finish(self, timeout_s: float = 90) -> int:
         """Waits for its end; the exit code."""
