@@ -48,7 +48,7 @@ class Settings:
     """How hosts are watched. Times in seconds."""
 
     sensitivity: Sensitivity = field(default_factory=Sensitivity)
-    confirm: float = 0.2
+    confirm: float = 0.15
     """How long a suspect may answer the probe. With `Sensitivity.longest` this bounds the time to notice a host that
     is frozen or cut off: below a second."""
     join: float = 10.0
