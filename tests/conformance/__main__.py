@@ -39,6 +39,7 @@ def main() -> int:
     parser.add_argument("--hosts", type=int, default=4)
     parser.add_argument("--devices-per-host", type=int, default=2)
     parser.add_argument("--limit", type=float, default=1800, help="seconds for one file (default 1800)")
+    parser.add_argument("--kill-every", type=float, default=0.0, metavar="SECONDS", help="meanwhile, kill an executor")
     parser.add_argument("--out", type=Path, help="write counts and lost tests as JSON")
     options = parser.parse_args()
     names = options.files.split(",") if options.files else QUICK if options.quick else FILES
@@ -51,7 +52,7 @@ def main() -> int:
     print(HEADER, flush=True)
     for name in names:
         plain = run_file(options.checkout, name, None, options.limit)
-        ours = run_file(options.checkout, name, pool, options.limit)
+        ours = run_file(options.checkout, name, pool, options.limit, options.kill_every)
         comparisons.append(Comparison(name, plain, ours, waivers))
         print(comparisons[-1].row(), flush=True)
     print()
@@ -59,6 +60,8 @@ def main() -> int:
         for test, error in comparison.lost.items():
             print(f"lost  {comparison.name}:{test}  {error}")
     reached = share(comparisons)
+    if options.kill_every:
+        print(f"{sum(comparison.ours.kills for comparison in comparisons)} executors were killed meanwhile")
     print(f"{reached:.2%} of what passes on plain CPU passes through the platform ({_TO_REACH:.0%} to reach)")
     if options.out:
         files = [comparison.as_json() for comparison in comparisons]

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -11,6 +12,8 @@ import tempfile
 import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from tests.conformance.kills import Kills
 
 FILES = [
     "pjit",
@@ -70,6 +73,8 @@ class Outcome:
     seconds: float = 0.0
     crashed: bool = False
     """The process died before the file's end."""
+    kills: int = 0
+    """Executors that were killed meanwhile."""
 
 
 def path_of(name: str) -> str:
@@ -77,8 +82,13 @@ def path_of(name: str) -> str:
     return name if name.endswith(".py") else f"tests/{name}_test.py"
 
 
-def run_file(checkout: Path, name: str, pool: tuple[int, int] | None, limit_s: float) -> Outcome:
-    """Runs one test file of a checkout on a pool of (hosts, devices per host), or on plain CPU if that is None."""
+def run_file(
+    checkout: Path, name: str, pool: tuple[int, int] | None, limit_s: float, kill_every_s: float = 0.0
+) -> Outcome:
+    """Runs one test file of a checkout on a pool of (hosts, devices per host), or on plain CPU if that is None.
+
+    With `kill_every_s`, an executor of the pool is killed after every so many seconds.
+    """
     pytest = Path(sys.executable).with_name("pytest")
     environment = {**os.environ, "JAX_NUM_GENERATED_CASES": "1", "JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": "8"}
     environment["NPROC"] = "18"  # Plain JAX hangs in collectives with fewer threads than two a device.
@@ -99,11 +109,15 @@ def run_file(checkout: Path, name: str, pool: tuple[int, int] | None, limit_s: f
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         ) as process:
-            try:
-                process.wait(limit_s)
-            except subprocess.TimeoutExpired:
-                process.terminate()
-        return read_report(report) if report.exists() else Outcome(crashed=True)
+            killing = Kills(process.pid, kill_every_s) if pool is not None and kill_every_s else None
+            with killing or contextlib.nullcontext():
+                try:
+                    process.wait(limit_s)
+                except subprocess.TimeoutExpired:
+                    process.terminate()
+        outcome = read_report(report) if report.exists() else Outcome(crashed=True)
+        outcome.kills = killing.count if killing is not None else 0
+        return outcome
 
 
 def read_report(path: Path) -> Outcome:

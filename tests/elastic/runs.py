@@ -87,7 +87,7 @@ class Run:
 
     def role(self, wanted: str) -> list[psutil.Process]:
         """The run's processes of one kind: membership, controller, agent, template, executor, standby or script."""
-        return [process for process in self.snapshot() if _role(process) == wanted]
+        return [process for process in self.snapshot() if role_of(process) == wanted]
 
     def finish(self, timeout_s: float = 60) -> int:
         """Waits for the launcher's end; its exit code."""
@@ -111,7 +111,8 @@ class Run:
                 self._heard.notify_all()
 
 
-def _role(process: psutil.Process) -> str:
+def role_of(process: psutil.Process) -> str:
+    """One of those that `Run.role` knows, or "gone"."""
     try:
         command = process.cmdline()
         for module, role in ROLES.items():
