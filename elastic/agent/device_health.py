@@ -26,8 +26,7 @@ _SHARE = 0.0008
 """Of a core, at most, for checks, unless somebody says how often they are wanted: what is idle costs nothing much."""
 
 PATIENCE_S = 10.0
-"""How long a device may take to answer, while this process moves. On a machine that stands still or has too much to do
-its beats come late, too, and the time is longer by as much."""
+"""How long a device may take to answer; see `Patience`."""
 
 
 def every_of(environment: Mapping[str, str]) -> float | None:
@@ -83,6 +82,31 @@ class Round:
             self.verdict = f"{who} not answered for {seconds:g} s"
 
 
+class Patience:
+    """Tells a device that does not answer from a machine that has too much to do.
+
+    Silence counts while the check's process does not use a processor: who is only kept waiting for one gets it now and
+    then. It is counted in beats, not read from a clock, since a machine that stood still had no beats. And what a check
+    may use of a processor without an answer is bounded, for one that waits by asking again and again.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._beats = seconds / BEAT_S
+        self._most_ns = round(seconds * 1e9)
+        self._used_ns = self._at_answer_ns = 0
+        self._still = 0
+
+    def answered(self) -> None:
+        """Something was heard."""
+        self._at_answer_ns, self._still = self._used_ns, 0
+
+    def beat(self, used_ns: int) -> bool:
+        """Another beat without a word, and what the process has used of a processor so far; whether that is enough."""
+        self._still = self._still + 1 if used_ns == self._used_ns else 0
+        self._used_ns = used_ns
+        return self._still >= self._beats or used_ns - self._at_answer_ns > self._most_ns
+
+
 class Checker(Protocol):
     """Who carries checks out: the agent's `Template`."""
 
@@ -91,6 +115,8 @@ class Checker(Protocol):
     def check(self, host: str, devices: int, listener: CheckListener) -> None: ...
 
     def end_check(self) -> None: ...
+
+    def check_used_ns(self) -> int: ...
 
 
 class DeviceHealth:
@@ -144,18 +170,15 @@ class DeviceHealth:
     async def _check(self) -> Round:
         round = Round(self._devices)
         self._checker.check(self._host, self._devices, round)
-        quiet = 0
-        told = False
+        patience, told = Patience(self._patience), False
         while not round.over:
             round.changed.clear()
             try:
                 await asyncio.wait_for(round.changed.wait(), BEAT_S)
-                quiet = 0
+                patience.answered()
             except TimeoutError:
-                quiet += 1
-            # Counted in beats instead of read from a clock: who cannot count cannot blame.
-            if quiet * BEAT_S >= self._patience:
-                round.silent(self._patience)
+                if patience.beat(self._checker.check_used_ns()):
+                    round.silent(self._patience)
             if round.verdict is not None and not told:
                 self._take(round.verdict, time.monotonic())
                 told = True

@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from elastic.agent.beats import processor_ns
+
 _TAIL_BYTES = 8 << 10
 _TAIL_LINES = 12
 
@@ -89,6 +91,10 @@ class Template:
         """Kills the check's process, if it lives; the listener will hear that."""
         if self._check:
             self.kill(self._check)
+
+    def check_used_ns(self) -> int:
+        """For how long the check that goes on has used a processor; 0 if there is none."""
+        return (processor_ns(self._check) or 0) if self._check else 0
 
     def close(self) -> None:
         """Kills the template and, by the kernel, all its executors."""

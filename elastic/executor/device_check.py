@@ -147,9 +147,8 @@ def run(
     os.environ["NPROC"] = str(devices + 1)
     jax.config.update("jax_platforms", "cpu")
     jax.config.update("jax_num_cpu_devices", devices)
-    local = jax.local_devices()
     try:
-        pending = look(local, cache)
+        pending = look(jax.local_devices(), cache)
     except Exception as error:
         tell({"checked": 0, "problem": f"device 0 cannot compute: {error}"})
         return

@@ -6,7 +6,7 @@ import contextlib
 import pytest
 
 from elastic.agent import device_health
-from elastic.agent.device_health import EVERY_S, DeviceHealth, Round, every_of, pause
+from elastic.agent.device_health import EVERY_S, DeviceHealth, Patience, Round, every_of, pause
 from elastic.agent.template import Exit
 from membership import BackOff
 from tests.elastic.connections import run
@@ -84,6 +84,37 @@ def test_a_device_that_does_not_answer_is_named(heard, devices, words):
     assert round.verdict == words
 
 
+# A device that does not answer, and a machine that has too much to do
+
+
+def beats(patience, used):
+    """After how many beats it is enough, of those in which the process has used so much; None if it never is."""
+    return next((number for number, ns in enumerate(used, 1) if patience.beat(ns)), None)
+
+
+def test_who_uses_no_processor_is_given_the_time_that_was_said():
+    assert beats(Patience(10.0), [0] * 500) == 100
+    assert beats(Patience(10.0), [5, *[7] * 500]) == 102
+
+
+def test_who_is_kept_waiting_for_a_processor_is_given_as_long_as_it_takes():
+    assert beats(Patience(10.0), [ns // 50 * 1000 for ns in range(10_000)]) is None
+
+
+def test_who_uses_a_processor_all_the_time_comes_to_an_end_too():
+    assert beats(Patience(10.0), [number * 100_000_000 for number in range(1, 500)]) == 101
+
+
+def test_each_answer_gives_time_again():
+    patience = Patience(1.0)
+    for _ in range(5):
+        assert beats(patience, [7] * 9) is None
+        patience.answered()
+    assert beats(patience, [7] * 500) == 10
+    patience.answered()
+    assert beats(patience, [2_000_000_000]) == 1
+
+
 # What follows
 
 
@@ -100,6 +131,9 @@ class Checker:
 
     def end_check(self):
         self.killed.set()
+
+    def check_used_ns(self):
+        return 0
 
 
 class Story:

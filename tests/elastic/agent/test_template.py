@@ -153,7 +153,9 @@ def test_a_check_that_does_not_end_is_killed_and_one_that_goes_on_ends_with_its_
         standby, _ = await heard.standbys.get()
         stalls = Listener()
         template.check("h1", 2, stalls)
+        assert template.check_used_ns() == 0
         await stalls.answered.wait()
+        assert template.check_used_ns() > 0
         template.end_check()
         assert (await stalls.over)[0] == Exit("was killed by SIGKILL")
         assert stalls.devices == [(0, "")]
