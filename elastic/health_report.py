@@ -50,6 +50,10 @@ def of_pool(view: PoolView, answers: Mapping[str, Report | str], pool: Report, w
     reasons = [f"run {run}: {reason}" for run, report in sorted(reports.items()) for reason in report["reasons"]]
     silent = {run: answer for run, answer in answers.items() if isinstance(answer, str)}
     reasons += [f"run {run}: its controller does not answer: {why}" for run, why in sorted(silent.items())]
+    unfit = [
+        f"host {id} is quarantined: {record.quarantined}" for id, record in view.hosts.items() if record.quarantined
+    ]
+    reasons += [words for words in unfit if not any(words in reason for reason in reasons)]
     registered = len(view.hosts)
     if registered < wanted:
         reasons.append(f"{registered} of {wanted} hosts are registered in the pool")
@@ -93,8 +97,8 @@ def _registered(record: HostRecord, run: str | None) -> Report:
     return {
         "id": record.id,
         "incarnation": record.incarnation,
-        "state": "draining" if record.draining else "healthy",
-        "reason": record.draining or f"it is registered; {use}",
+        "state": "draining" if record.draining else "quarantined" if record.quarantined else "healthy",
+        "reason": record.draining or record.quarantined or f"it is registered; {use}",
         "agent_pid": record.pid,
         "executor_pid": None,
         "address": record.address,
@@ -102,6 +106,7 @@ def _registered(record: HostRecord, run: str | None) -> Report:
         "virtual_devices": [],
         "heartbeat_age_s": None,
         "lease_ttl_s": record.ttl,
+        "checked_age_s": None,
         "restarts": 0,
         "age_s": None,
         "run": run,

@@ -28,9 +28,9 @@ from membership.errors import (
     RequestRefused,
 )
 from membership.etcd import Etcd, MemberStatus
-from membership.events import Action, Deregistered, Do, Heartbeat, Registered
+from membership.events import Action, Deregistered, Do, Heartbeat, Registered, WrongResult
 from membership.host_state import State
-from membership.hosts import Hosts, Settings
+from membership.hosts import WRONG_RESULT_WEIGHT, Hosts, Settings
 from membership.kv import KeyValue, Listing
 from membership.leases import Lease
 from membership.registry import Claims, HostRecord, Keys, Registration, RunRecord, host_of, run_of
@@ -41,6 +41,7 @@ from membership.watches import Watch
 __all__ = [
     "PASSWORD",
     "PASSWORD_FILE",
+    "WRONG_RESULT_WEIGHT",
     "Action",
     "Added",
     "AddressError",
@@ -91,6 +92,7 @@ __all__ = [
     "TxnResult",
     "View",
     "Watch",
+    "WrongResult",
     "host_of",
     "run_of",
 ]

@@ -113,12 +113,12 @@ class LeaseLost(Event):
 
 @dataclass(frozen=True, slots=True)
 class WrongResult(Event):
-    """A health check of the host's devices gave a wrong number; `check` says which."""
+    """A health check of the host's devices gave a wrong number, an error or nothing; `check` says which."""
 
     check: str
 
     def words(self) -> str:
-        return f"its devices compute wrongly: {self.check}"
+        return f"a health check of its devices failed: {self.check}"
 
 
 @dataclass(frozen=True, slots=True)

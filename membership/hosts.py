@@ -39,7 +39,7 @@ from membership.phi import Rhythm, Sensitivity
 from membership.progress import Progress, World
 
 _NOTHING: tuple[Action, ...] = ()
-_WRONG_RESULT_WEIGHT = 8.0
+WRONG_RESULT_WEIGHT = 8.0
 """A machine that computes wrongly is worse than one that stops: one wrong result counts as so many failures."""
 
 
@@ -224,7 +224,7 @@ class Hosts:
             return _NOTHING
         state, rule = watched.host.state, self.settings.back_off
         if any(action.do is Do.FENCE for action in actions):
-            weight = _WRONG_RESULT_WEIGHT if isinstance(event, WrongResult) else 1.0
+            weight = WRONG_RESULT_WEIGHT if isinstance(event, WrongResult) else 1.0
             watched.conduct = watched.conduct.failed(rule, now, weight)
         if state is State.HEALTHY:
             watched.conduct = watched.conduct.well(now)

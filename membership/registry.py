@@ -52,6 +52,7 @@ class HostRecord:
         platform: of its devices, such as ``cpu``.
         version: of elastic-jax.
         draining: why it is about to leave; empty while it is not.
+        quarantined: why no run is to take it for now, though it lives; empty while any may.
         incarnation: etcd's revision of its registration; 0 before that.
         ttl: how long etcd remembers it without hearing of it, in seconds; 0 before its registration.
     """
@@ -64,6 +65,7 @@ class HostRecord:
     platform: str = "cpu"
     version: str = ""
     draining: str = ""
+    quarantined: str = ""
     incarnation: int = 0
     ttl: int = 0
 
@@ -215,7 +217,17 @@ class Registration:
 
     async def drain(self, reason: str) -> None:
         """Says that the host is about to leave. Raises as `Etcd.txn` does."""
-        self.record = replace(self.record, draining=reason)
+        await self._say(replace(self.record, draining=reason))
+
+    async def quarantine(self, reason: str) -> None:
+        """Says why no run is to take the host for now, or without a reason that one may. Raises as `Etcd.txn` does.
+
+        An entry that is made anew meanwhile says it in any case.
+        """
+        await self._say(replace(self.record, quarantined=reason))
+
+    async def _say(self, record: HostRecord) -> None:
+        self.record = record
         if self._lease is not None:
             mine = Compare.created(self._key, self.record.incarnation)
             await self._etcd.txn([mine], [PutKey(self._key, self._value(), self._lease.id)])

@@ -12,6 +12,7 @@ from pathlib import Path
 import membership.forking  # noqa: F401  Before anything that imports gRPC.
 from elastic import stacks
 from elastic.agent.agent import HostSettings, Reporter, read_secret, serve
+from elastic.agent.device_health import every_of
 from elastic.run_directory import RunDirectory
 from membership import HostRecord, MembershipError, PoolAddress
 
@@ -39,6 +40,7 @@ def main() -> int:
             secret=read_secret(run_dir / "secret"),
             log=run_dir / "logs" / f"{arguments.id}-executors.log",
             memory=run_dir / "memory" / arguments.id,
+            check_every=every_of(os.environ),
         )
         asyncio.run(serve(settings, PoolAddress.parse(arguments.pool), sys.stdin.fileno(), Reporter(ready)))
     except (OSError, ValueError, MembershipError) as error:

@@ -1,9 +1,10 @@
 """One host's agent: keeps a standby executor warm and serves the controller that uses this host.
 
 The connection to a controller carries events to it - {"standby": pid, "address"}, {"exited": pid, "reason", ...},
-{"done": order, "problem"}, {"beat": executors that moved}, {"draining": reason} - and orders from it - {"use": pid},
-{"want": "standby"}, {"kill": pid}, and on the host's memory {"send": digests, "to": address, "order"} and {"keep":
-digests, "order"}. When it ends, the executors it used are killed: nobody is left who could tell them anything.
+{"done": order, "problem"}, {"beat": executors that moved}, {"draining": reason}, {"checked": seconds since all devices
+passed a health check}, {"wrong_result": what is wrong with a device} - and orders from it - {"use": pid}, {"want":
+"standby"}, {"kill": pid}, and on the host's memory {"send": digests, "to": address, "order"} and {"keep": digests,
+"order"}. When it ends, the executors it used are killed: nobody is left who could tell them anything.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import elastic
 from elastic import host_memory, wire
 from elastic.agent.beats import BEAT_S, Beats
 from elastic.agent.copies import ROLE, Receiver, send
+from elastic.agent.device_health import DeviceHealth
 from elastic.agent.template import Exit, Template
 from elastic.machine import machine_id
 from membership import Etcd, HostRecord, MembershipError, PoolAddress, Registration
@@ -38,6 +40,9 @@ _NOTICE = "it was told to leave (SIGTERM)"
 _NEXT_S = 0.5
 """Seconds until a standby that was taken is replaced, if nobody wants one before: who took it is in a hurry, and a fork
 takes time of all cores."""
+
+_AGAIN_S = 0.5
+"""Until etcd is told again what it could not be told."""
 
 _SENDERS = 4
 """Hosts that it sends copies to at once."""
@@ -57,6 +62,9 @@ class HostSettings:
     """Where its executors' output goes."""
     memory: Path
     """A directory of shared memory for snapshots; it is made, and emptied if it is there."""
+    check_every: float | None = None
+    """Seconds between two health checks of its devices; with 0 there are none, with None so few that they cost next to
+    nothing."""
 
 
 @dataclass(frozen=True)
@@ -64,13 +72,15 @@ class Reporter:
     """Where an agent says what happens to its host.
 
     `ready(record)` at each registration in the pool, `claimed(run)` and `released(run)` when a run's controller comes
-    and goes, `drains(reason)` when the host is about to leave.
+    and goes, `drains(reason)` when the host is about to leave, `unfit(reason)` when its devices fail a health check,
+    and `unfit("")` when they may be used again.
     """
 
     ready: Callable[[HostRecord], None]
     claimed: Callable[[str], None] = lambda _: None
     released: Callable[[str], None] = lambda _: None
     drains: Callable[[str], None] = lambda _: None
+    unfit: Callable[[str], None] = lambda _: None
 
 
 class Agent:
@@ -90,6 +100,12 @@ class Agent:
         self._broken: str | None = None
         self._beats = Beats()
         self._alone = asyncio.Event()
+        self.health: DeviceHealth
+        """Of its devices."""
+        self.health_changed = asyncio.Event()
+        """Set when there is another reason why the host must not be used, or none any more."""
+        self._unfit = ""
+        """The reason that was told last."""
         self._workers = ThreadPoolExecutor(_SENDERS, thread_name_prefix="memory")
 
     async def start(self) -> str:
@@ -111,7 +127,16 @@ class Agent:
             on_standby=self._stands_by,
             on_exit=self._exited,
         )
-        self._heart = asyncio.get_running_loop().create_task(self._beat())
+        self.health = DeviceHealth(
+            self._settings.id,
+            self._settings.devices,
+            self._template,
+            self._settings.check_every,
+            passed=self._passed_check,
+            failed=self._failed_check,
+        )
+        loop = asyncio.get_running_loop()
+        self._tasks = [loop.create_task(work) for work in (self._beat(), self.health.keep())]
         return f"[{self._host}]:{self._port}" if ":" in self._host else f"{self._host}:{self._port}"
 
     def drain(self, reason: str) -> asyncio.Event:
@@ -124,7 +149,8 @@ class Agent:
 
     def close(self) -> None:
         """Ends everything on this host."""
-        self._heart.cancel()
+        for task in self._tasks:
+            task.cancel()
         self._server.close()
         self._template.close()
         self._receiver.close()
@@ -147,6 +173,10 @@ class Agent:
             self._alone.clear()
             about = {"host": self._settings.id, "devices": self._settings.devices, "pid": os.getpid()}
             self._tell({**about, "holds": host_memory.contents(self._settings.memory)})
+            if self.health.unfit:
+                self._tell({"wrong_result": self.health.unfit})
+            elif (age := self.health.age()) is not None:
+                self._tell({"checked": age})
             for pid, address in self._standbys.items():
                 self._tell({"standby": pid, "address": address})
             if self._broken:
@@ -213,6 +243,20 @@ class Agent:
         words = self._template.log_tail() if exit.by_itself or pid == 0 else ""
         self._tell({"exited": pid, "reason": exit.reason, "by_itself": exit.by_itself, "log": words})
 
+    def _passed_check(self) -> None:
+        self._tell({"checked": 0.0})
+        self._told_health()
+
+    def _failed_check(self) -> None:
+        self._tell({"wrong_result": self.health.unfit})
+        self._told_health()
+
+    def _told_health(self) -> None:
+        if self.health.unfit != self._unfit:
+            self._unfit = self.health.unfit
+            self._reporter.unfit(self._unfit)
+            self.health_changed.set()
+
     async def _beat(self) -> None:
         """Tells the controller ten times a second that this host moves, and which of its executors do."""
         while True:
@@ -260,10 +304,13 @@ async def serve(settings: HostSettings, pool: PoolAddress, lifeline: int | None,
         )
         async with Etcd(pool) as etcd:
             registration = Registration(etcd, record, _LEASE_S, reporter.ready)
-            keep: asyncio.Task[None] | None = None
+            tasks: list[asyncio.Task[None]] = []
             try:
                 await registration.start()
-                keep = asyncio.get_running_loop().create_task(registration.keep())
+                loop = asyncio.get_running_loop()
+                tasks = [
+                    loop.create_task(work) for work in (registration.keep(), _register_health(agent, registration))
+                ]
                 await _first(ended, noticed)
                 if not ended.is_set():
                     alone = agent.drain(_NOTICE)
@@ -271,12 +318,24 @@ async def serve(settings: HostSettings, pool: PoolAddress, lifeline: int | None,
                         await registration.drain(_NOTICE)
                     await _first(ended, alone)
             finally:
-                if keep is not None:
-                    keep.cancel()
+                for task in tasks:
+                    task.cancel()
                 agent.close()
                 with contextlib.suppress(MembershipError, TimeoutError):
                     async with asyncio.timeout(_LEAVE_S):
                         await registration.leave()
+
+
+async def _register_health(agent: Agent, registration: Registration) -> None:
+    """Has etcd say why nobody is to take the host, and when that is over; ends only by being cancelled."""
+    while True:
+        await agent.health_changed.wait()
+        agent.health_changed.clear()
+        try:
+            await registration.quarantine(agent.health.unfit)
+        except MembershipError:  # A controller that takes the host meanwhile hears it from the agent.
+            agent.health_changed.set()
+            await asyncio.sleep(_AGAIN_S)
 
 
 @contextlib.contextmanager

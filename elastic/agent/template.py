@@ -1,4 +1,4 @@
-"""The agent's end of the executor template: asks for forks and kills, hears of standbys and exits.
+"""The agent's end of the executor template: asks for forks, kills and health checks, hears of standbys and exits.
 
 If the template itself dies, its executors have died with it, and a new one is started.
 """
@@ -16,7 +16,9 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
+
+from elastic.agent.beats import processor_ns
 
 _TAIL_BYTES = 8 << 10
 _TAIL_LINES = 12
@@ -28,6 +30,16 @@ class Exit:
 
     reason: str
     by_itself: bool = False
+
+
+class CheckListener(Protocol):
+    """Who hears of a health check of the devices."""
+
+    def checked(self, device: int, problem: str) -> None:
+        """What was found out about a device; nothing is wrong with it if there is no problem."""
+
+    def ended(self, exit: Exit, cpu_s: float) -> None:
+        """The check is over, and had used a processor for so many seconds."""
 
 
 class Template:
@@ -46,6 +58,12 @@ class Template:
 
         `on_standby(pid, address)` is called for each executor that stands by, `on_exit(pid, exit)` for each that ended.
         """
+        self.imported = False
+        """Whether it has come so far that it can fork."""
+        self._listener: CheckListener | None = None
+        """To the check that goes on."""
+        self._check = 0
+        """The pid of its process."""
         self._host = host
         self._log = log
         self._environment = environment
@@ -63,6 +81,20 @@ class Template:
     def kill(self, pid: int) -> None:
         """Kills an executor, if it lives; `on_exit` follows."""
         self._send({"kill": pid})
+
+    def check(self, host: str, devices: int, listener: CheckListener) -> None:
+        """Has the devices of the host checked; one check at a time, which the listener is told of."""
+        self._listener = listener
+        self._send({"check": host, "devices": devices})
+
+    def end_check(self) -> None:
+        """Kills the check's process, if it lives; the listener will hear that."""
+        if self._check:
+            self.kill(self._check)
+
+    def check_used_ns(self) -> int:
+        """For how long the check that goes on has used a processor; 0 if there is none."""
+        return (processor_ns(self._check) or 0) if self._check else 0
 
     def close(self) -> None:
         """Kills the template and, by the kernel, all its executors."""
@@ -114,19 +146,36 @@ class Template:
             self._died()
             return
         message: dict[str, Any] = json.loads(data)
-        if "ready" in message:
+        if "imported" in message:
+            self.imported = True
+        elif "checking" in message:
+            self._check = message["checking"]
+            if not self._check:
+                self._check_ended(Exit(f"could not be started: {message['failed']}"), 0.0)
+        elif "checked" in message:
+            if self._listener is not None:
+                self._listener.checked(message["checked"], message["problem"])
+        elif "exited" in message and message["exited"] == self._check:
+            self._check_ended(_exit_of(message["status"]), message["cpu_s"])
+        elif "ready" in message:
             self._failures_in_a_row = 0
             self._children.add(message["ready"])
             self._on_standby(message["ready"], message["address"])
         elif "exited" in message:
             self._children.discard(message["exited"])
-            status = message["status"]
-            self._on_exit(message["exited"], Exit(describe_exit(status), ended_by_itself(status)))
+            self._on_exit(message["exited"], _exit_of(message["status"]))
+
+    def _check_ended(self, exit: Exit, cpu_s: float) -> None:
+        listener, self._listener, self._check = self._listener, None, 0
+        if listener is not None:
+            listener.ended(exit, cpu_s)
 
     def _died(self) -> None:
         asyncio.get_running_loop().remove_reader(self._socket.fileno())
         self._socket.close()
         reason = describe_exit(_wait_status(self._process.wait()))
+        self.imported = False
+        self._check_ended(Exit(f"died with its template, which {reason}"), 0.0)
         children, self._children = self._children, set()
         for pid in children:
             self._on_exit(pid, Exit(f"it died with its template, which {reason}"))
@@ -142,6 +191,10 @@ class Template:
         # A template that is gone is noticed by its socket's end, not here.
         with contextlib.suppress(OSError):
             self._socket.send(json.dumps(message).encode())
+
+
+def _exit_of(status: int) -> Exit:
+    return Exit(describe_exit(status), ended_by_itself(status))
 
 
 def describe_exit(status: int) -> str:

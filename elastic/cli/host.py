@@ -56,6 +56,7 @@ def add(subparsers: argparse._SubParsersAction[Any]) -> None:
 def handle(options: argparse.Namespace) -> int:
     from elastic import pool_secret, pool_size, pool_target, run_directory, stacks
     from elastic.agent.agent import HostSettings, Reporter, serve
+    from elastic.agent.device_health import every_of
     from elastic.client_environment import pool_variables
     from membership import MembershipError
 
@@ -64,6 +65,10 @@ def handle(options: argparse.Namespace) -> int:
     check_listen(options.listen)
     if options.devices < 1:
         raise UsageError(f"a host with {options.devices} devices cannot run anything; ask for at least 1")
+    try:
+        check_every = every_of(os.environ)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
     target = pool_target.resolve(options.pool)
     secret = target.need_secret()
     pool_size.check_python()
@@ -80,11 +85,15 @@ def handle(options: argparse.Namespace) -> int:
         secret=bytes.fromhex(secret),
         log=directory.logs / f"{name}-executors.log",
         memory=directory.path / "memory" / name,
+        check_every=check_every,
     )
 
     def ready(record: HostRecord) -> None:
         devices = f"{record.devices} device{'' if record.devices == 1 else 's'}"
         _say(f"host {name} is registered in {target.address}: {devices} at {record.address}")
+
+    def unfit(reason: str) -> None:
+        _say(f"host {name} is not to be used for now: {reason}" if reason else f"host {name} may be used again")
 
     stacks.offer()
     reporter = Reporter(
@@ -92,6 +101,7 @@ def handle(options: argparse.Namespace) -> int:
         claimed=lambda run: _say(f"host {name} is claimed by run {run}"),
         released=lambda run: _say(f"host {name} is released by run {run}"),
         drains=lambda reason: _say(f"host {name} leaves when nothing needs it any more: {reason}"),
+        unfit=unfit,
     )
     try:
         asyncio.run(serve(settings, target.address, None, reporter))

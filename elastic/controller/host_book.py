@@ -12,6 +12,8 @@ from elastic.controller.watch import Watch
 from membership import State
 
 _STANDS_STILL = (State.SUSPECT, State.FROZEN)
+_LIVES_ON = (State.FROZEN, State.QUARANTINED)
+"""States in which it may be gone from the run and come back."""
 
 
 @dataclass
@@ -39,8 +41,8 @@ class HostBook:
         """It is gone; to be called before the watch over it ends."""
         entry = self._entries.get(id)
         if entry is not None:
-            frozen = id in self._watch.hosts and self._watch.hosts[id].state is State.FROZEN
-            entry.end = State.FROZEN if frozen else State.DEAD, reason
+            state = self._watch.hosts[id].state if id in self._watch.hosts else State.DEAD
+            entry.end = state if state in _LIVES_ON else State.DEAD, reason
 
     def left(self, id: str) -> None:
         """It went as announced; it is not missed."""
@@ -83,6 +85,7 @@ class HostBook:
             virtual_devices=held if member else [],
             heartbeat_age=_heard(self._watch, host.id, now),
             lease_ttl=host.record.ttl if host.record else 0,
+            checked_age=None if host.checked is None else now - host.checked,
             restarts=entry.restarts,
             age=now - entry.joined,
             member=member,

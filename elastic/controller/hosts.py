@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 from elastic import wire
 from elastic.errors import PoolError
 from elastic.handshake import HandshakeError
-from membership import HostRecord
+from membership import HostRecord, WrongResult
 
 _incarnations = itertools.count(1)
 
@@ -48,6 +49,10 @@ class Host:
         """As it registered itself in the pool."""
         self.on_beat: Callable[[list[int]], None] = lambda _: None
         """Called when the agent shows that it moves, with the executors that do."""
+        self.on_wrong_result: Callable[[str], None] = lambda _: None
+        """Called with what is wrong when its devices fail a health check; `failure` says so from then on."""
+        self.checked: float | None = None
+        """When its devices last passed a health check, on the monotonic clock; None if that is not known."""
         self._lost = lost
         self._standbys: dict[int, str] = {}
         self._exits: dict[int, asyncio.Future[Exit]] = {}
@@ -93,7 +98,7 @@ class Host:
         """Waits until an executor stands by. Raises `PoolError` if this host cannot have one any more."""
         if not self._standbys and not self.failure:
             self._link.send(wire.frame({"want": "standby"}))
-        while not self._standbys:
+        while self.failure or not self._standbys:
             if self.failure:
                 raise PoolError(f"host {self.id}: {self.failure}")
             await self._change()
@@ -163,6 +168,11 @@ class Host:
         elif "draining" in event:
             self.notice = event["draining"]
             self.on_drain(self.notice)
+        elif "checked" in event:
+            self.checked = time.monotonic() - event["checked"]
+        elif "wrong_result" in event:
+            self.failure = WrongResult(self.id, self.incarnation, event["wrong_result"]).words()
+            self.on_wrong_result(event["wrong_result"])
         elif "standby" in event:
             self._standbys[event["standby"]] = event["address"]
         elif "exited" in event:

@@ -133,6 +133,8 @@ class Roster:
         """Why a host cannot be taken, in words; empty if it can."""
         if record.draining:
             return f"{record.id} drains"
+        if record.quarantined:
+            return f"{record.id} is quarantined: {record.quarantined}"
         if self._claimed.get(record.id, self._claims.run) != self._claims.run:
             return f"{record.id} is claimed by run {self._claimed[record.id]}"
         return self._unusable.get(record.id, "")

@@ -171,6 +171,7 @@ class Run:
         self._book.joined(host, time.monotonic())
         self._watch.begin(host.id, host.incarnation, lambda reason: self._host_silent(host, reason))
         host.on_beat = lambda moved: self._heard(host, moved)
+        host.on_wrong_result = lambda check: self._watch.wrong_result(host.id, host.incarnation, check)
 
     def _heard(self, host: Host, executors: Sequence[int]) -> None:
         self._watch.heard(host.id, host.incarnation)
@@ -179,8 +180,10 @@ class Run:
                 self._watch.heard(*self._executors[host.id, pid])
 
     def _host_silent(self, host: Host, reason: str) -> None:
+        silent = host.failure is None
         host.close()
-        self.host_lost(host.id, reason, "the failure detector: its agent's heartbeats stopped")
+        heard = "the failure detector: its agent's heartbeats stopped" if silent else "its agent, by a health check"
+        self.host_lost(host.id, reason, heard)
 
     def host_drains(self, id: str, reason: str) -> None:
         """A host is about to go: what it holds is moved first."""

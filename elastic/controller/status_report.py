@@ -32,6 +32,7 @@ class HostFacts:
         virtual_devices: those that are placed on it.
         heartbeat_age: since it was last heard; None if it was not.
         lease_ttl: how long etcd remembers it without hearing of it.
+        checked_age: since its devices last passed a health check; None if that is not known.
         restarts: how often it came back under its name.
         age: since this incarnation joined the run.
         member: it is connected to the run, so it can take part in the next world.
@@ -48,6 +49,7 @@ class HostFacts:
     virtual_devices: Sequence[int]
     heartbeat_age: float | None
     lease_ttl: float
+    checked_age: float | None
     restarts: int
     age: float
     member: bool
@@ -184,6 +186,7 @@ def _host(host: HostFacts) -> dict[str, Any]:
         "virtual_devices": list(host.virtual_devices),
         "heartbeat_age_s": _seconds(host.heartbeat_age),
         "lease_ttl_s": host.lease_ttl,
+        "checked_age_s": _seconds(host.checked_age),
         "restarts": host.restarts,
         "age_s": _seconds(host.age),
     }

@@ -1,7 +1,8 @@
 """The watch over hosts and executors: who does not move any more is given up, and why.
 
-A closed connection is noticed by whoever holds it. This is for those that keep their connections and do not move:
-frozen, or cut off. What counts as too long is decided in `membership.hosts`; here are the clock and the timer.
+A closed connection is noticed by whoever holds it. This is for those that keep their connections and do not move,
+frozen or cut off, and for those whose devices fail a health check. What counts as too long is decided in
+`membership.hosts`; here are the clock and the timer.
 """
 
 from __future__ import annotations
@@ -10,14 +11,15 @@ import asyncio
 import math
 from collections.abc import Callable, Iterable
 
-from membership import Action, BackOff, Deregistered, Do, Heartbeat, Hosts, Registered, Settings
+from membership import Action, BackOff, Deregistered, Do, Heartbeat, Hosts, Registered, Settings, WrongResult
 
 GiveUp = Callable[[str], None]
 """Called with the reason."""
 
 
 _AT_ONCE = BackOff(first=1e-6, cap=1e-6)
-"""Who is back is in use at once, and must not be in quarantine, where silence does not count."""
+"""Who is back is in use at once, and must not be in quarantine, where silence does not count. For how long a host with
+bad devices stays away is for its agent to say, who knows it longer than any run does."""
 
 
 _FINEST_S = 0.001
@@ -53,11 +55,15 @@ class Watch:
         """They move."""
         self._feed(Heartbeat(name, incarnation))
 
+    def wrong_result(self, name: str, incarnation: int, check: str) -> None:
+        """A health check of their devices failed: they are given up, though they move."""
+        self._feed(WrongResult(name, incarnation, check))
+
     def close(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
 
-    def _feed(self, event: Registered | Heartbeat | Deregistered) -> None:
+    def _feed(self, event: Registered | Heartbeat | Deregistered | WrongResult) -> None:
         self._act(self.hosts.feed(event, self._loop.time()))
         self._set_timer()
 

@@ -6,8 +6,10 @@ and jaxlib starts its own only with a client.
 
 Run by the agent as `python -m elastic.executor.template FD HOST PID`, where FD is its end of a SOCK_SEQPACKET pair and
 PID the agent's. Messages are JSON: from the agent {"fork": true} and {"kill": PID}, to it {"imported": true}, {"ready":
-PID, "address": ...} and {"exited": PID, "status": wait status}. When the agent dies, the kernel kills the template, and
-with it its executors.
+PID, "address": ...} and {"exited": PID, "status": wait status, "cpu_s": what it used}. For a health check of the host's
+devices (`device_check`), from the agent {"check": name of the host, "devices": their number}, to it {"checking": PID,
+"failed": ""} - or 0 and why there can be none - then {"checked": device, "problem": words} for each, and the exit. When
+the agent dies, the kernel kills the template, and with it its executors.
 """
 
 from __future__ import annotations
@@ -40,6 +42,7 @@ def main() -> None:
     host = sys.argv[2]
     secret = _read_secret()
 
+    import elastic.executor.device_check
     import elastic.executor.engine
     import elastic.executor.process
     import elastic.executor.world
@@ -56,7 +59,8 @@ def main() -> None:
     selector = selectors.DefaultSelector()
     selector.register(control, selectors.EVENT_READ)
     selector.register(wake_reader, selectors.EVENT_READ)
-    children: set[int] = set()
+    children: dict[int, float] = {}
+    cache = os.memfd_create("device-check")
     while True:
         for key, _ in selector.select():
             if key.fileobj is wake_reader:
@@ -68,23 +72,40 @@ def main() -> None:
                 return
             message = json.loads(data)
             if "fork" in message:
-                template = os.getpid()
-                pid = os.fork()
+                pid = _fork(children, [wake_reader, wake_writer])
                 if pid == 0:
-                    die_with_parent(signal.SIGKILL, template)
-                    _become_executor(control, host, secret, [wake_reader, wake_writer])
-                children.add(pid)
+                    _become_executor(control, host, secret)
+            elif "check" in message:
+                try:
+                    pid = _fork(children, [wake_reader, wake_writer])
+                except OSError as error:  # Which says nothing about the devices.
+                    _send(control, {"checking": 0, "failed": str(error)})
+                    continue
+                if pid == 0:
+                    _check_devices(control, message["check"], message["devices"], cache)
+                _send(control, {"checking": pid, "failed": ""})
             elif message["kill"] in children:
                 # A child that has not been reaped: its pid cannot belong to anyone else.
                 os.kill(message["kill"], signal.SIGKILL)
 
 
-def _become_executor(control: socket.socket, host: str, secret: bytes, unused: list[socket.socket]) -> None:
+def _fork(children: dict[int, float], unused: list[socket.socket]) -> int:
+    """As `os.fork`; keeps what each child has cost this process, in seconds of a processor."""
+    template, before = os.getpid(), time.process_time()
+    pid = os.fork()
+    if pid:
+        children[pid] = time.process_time() - before
+        return pid
+    die_with_parent(signal.SIGKILL, template)
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    for sock in unused:
+        sock.close()
+    return 0
+
+
+def _become_executor(control: socket.socket, host: str, secret: bytes) -> None:
     try:
-        signal.set_wakeup_fd(-1)
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        for sock in unused:
-            sock.close()
         from elastic.executor.process import Executor
 
         executor = Executor(host, secret, Path(os.environ[host_memory.DIRECTORY]))
@@ -98,18 +119,29 @@ def _become_executor(control: socket.socket, host: str, secret: bytes, unused: l
     os._exit(0)
 
 
+def _check_devices(control: socket.socket, host: str, devices: int, cache: int) -> None:
+    try:
+        from elastic.executor import device_check
+
+        device_check.run(host, devices, cache, lambda message: _send(control, message), os.environ)
+    except BaseException:
+        traceback.print_exc()
+        os._exit(1)
+    os._exit(0)
+
+
 def _wake() -> None:
     """Uses a processor for a moment again and again, by which the agent knows that this process moves."""
     while True:
         time.sleep(_WAKE_S)
 
 
-def _reap(control: socket.socket, children: set[int]) -> None:
+def _reap(control: socket.socket, children: dict[int, float]) -> None:
     for pid in list(children):
-        done, status = os.waitpid(pid, os.WNOHANG)
+        done, status, used = os.wait4(pid, os.WNOHANG)
         if done:
-            children.discard(pid)
-            _send(control, {"exited": pid, "status": status})
+            cpu_s = children.pop(pid) + used.ru_utime + used.ru_stime
+            _send(control, {"exited": pid, "status": status, "cpu_s": cpu_s})
 
 
 def _read_secret() -> bytes:

@@ -90,6 +90,19 @@ def test_a_pool_without_a_run_shows_its_hosts():
     assert found["hosts"][1]["reason"] == "it is registered; no run has it"
 
 
+def test_a_host_in_quarantine_degrades_the_pool_and_is_shown_with_its_reason_once():
+    bad = record("h1", incarnation=2, quarantined="device 1 computed wrongly")
+    words = "host h1 is quarantined: device 1 computed wrongly"
+    found = of_pool(view(record("h0"), bad), {}, POOL)
+    check_report(found)
+    assert (found["status"], found["reasons"]) == ("degraded", [words])
+    assert [(host["id"], host["state"]) for host in found["hosts"]] == [("h0", "healthy"), ("h1", "quarantined")]
+    assert found["hosts"][1]["reason"] == "device 1 computed wrongly"
+    seen = report("r", host("h0"), host("h1", state="quarantined"), reasons=[f"1 of 2 hosts are there; {words}"])
+    found = of_pool(view(record("h0"), bad, claims=["h0"], runs=["r"]), {"r": seen}, POOL)
+    assert "; ".join(found["reasons"]).count(words) == 1
+
+
 def test_a_pool_without_hosts_is_down():
     found = of_pool(view(), {}, POOL)
     assert found["status"] == "down"

@@ -208,6 +208,22 @@ def test_one_that_freezes_is_done_without(script, undisturbed, tmp_path, victim)
         run.check(expected, (1, 1))
 
 
+@pytest.mark.parametrize("fault", ["wrong-result", "crash"])
+def test_one_that_computes_wrongly_is_done_without(script, undisturbed, tmp_path, fault):
+    expected = undisturbed("train")
+    planned = tmp_path / "fault"
+    environment = {"ELASTIC_CHECK_EVERY": "0.1", "ELASTIC_FAULT": f"@{planned}"}
+    with Killing(script("train"), STEPS, str(tmp_path / "go on"), hosts=2, devices=2, environment=environment) as run:
+        run.wait_for("step 20")
+        planned.write_text(f"{fault}:h1")
+        run.wait_for("host h1 was lost: a health check of its devices failed: device 1 c")
+        planned.unlink()
+        (tmp_path / "go on").touch()
+        run.check(expected, (1, 1))
+        # It lives, and passes its checks now, but nobody used it again.
+        assert not [line for line in run.errors if "changed: it joined" in line]
+
+
 def test_a_host_may_be_killed_after_the_membership_server_was(script, undisturbed):
     """No world is formed before it is back: nobody could say which one counts."""
     expected = undisturbed("train")

@@ -143,6 +143,30 @@ async def test_a_host_that_says_that_it_drains_is_the_same_incarnation(server: S
         assert (found.incarnation, found.draining) == (incarnation, "SIGTERM")
 
 
+async def test_a_host_says_that_it_is_in_quarantine_also_when_it_registers_again_and_when_that_is_over(
+    server: Server,
+) -> None:
+    async with pool_of(server) as pool:
+
+        async def said() -> tuple[int, str]:
+            kv = await pool.etcd.get(pool.keys.host("h1"))
+            found = host_of(kv) if kv is not None else None
+            assert found is not None
+            return found.incarnation, found.quarantined
+
+        host = await registered(pool)
+        incarnation = host.record.incarnation
+        await host.quarantine("device 1 computed wrongly")
+        assert await said() == (incarnation, "device 1 computed wrongly")
+        await host.leave()
+        await host.start()
+        again = host.record.incarnation
+        assert again > incarnation
+        assert await said() == (again, "device 1 computed wrongly")
+        await host.quarantine("")
+        assert await said() == (again, "")
+
+
 async def test_a_host_that_drains_does_not_write_over_another_of_its_name(server: Server) -> None:
     async with pool_of(server) as pool:
         first = await registered(pool, pid=7)

@@ -1,5 +1,6 @@
 """A real agent with a real template and real executors, to controllers that the tests play."""
 
+import asyncio
 import contextlib
 import json
 import os
@@ -15,6 +16,7 @@ import pytest
 from elastic import wire
 from elastic.agent.agent import HostSettings, executor_environment, read_secret
 from elastic.handshake import REPLY_BYTES, Dialer, HandshakeError
+from membership import Etcd, Keys, PoolAddress, host_of
 from tests.elastic.connections import PATIENCE
 from tests.elastic.processes import wait_gone
 
@@ -27,7 +29,7 @@ def command(directory):
 class Agent:
     """`python -m elastic.agent`, and the ends of connections to it."""
 
-    def __init__(self, directory):
+    def __init__(self, directory, **environment):
         self.secret = secrets.token_bytes(32)
         (directory / "secret").write_text(self.secret.hex())
         (directory / "logs").mkdir()
@@ -44,6 +46,8 @@ class Agent:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
+            # Without more, no health check is among its processes when they are counted.
+            env={**os.environ, "ELASTIC_CHECK_EVERY": "0", **environment},
         )
         ready = json.loads(self.process.stdout.readline())["ready"]
         assert (ready["id"], ready["pid"]) == ("h7", self.process.pid)
@@ -251,6 +255,44 @@ def test_an_agent_that_ends_leaves_no_process(tmp_path, end):
         wait_gone(family)
     assert agent.process.returncode == (0 if end == "launcher-gone" else -signal.SIGKILL)
     agent.close()
+
+
+def test_an_agent_tells_controllers_and_the_pool_that_its_devices_compute_wrongly(tmp_path):
+    fault = tmp_path / "fault"
+    agent = Agent(tmp_path, ELASTIC_CHECK_EVERY="0.05", ELASTIC_FAULT=f"@{fault}")
+    try:
+        controller = Controller(agent.dial({"role": "controller"}))
+        while "checked" not in (event := controller.hear()):
+            pass
+        assert event["checked"] < PATIENCE
+        fault.write_text("wrong-result:h7:0")
+        while "wrong_result" not in (event := controller.hear()):
+            pass
+        assert event["wrong_result"].startswith("device 0 computed wrongly")
+        fault.unlink()
+        # Also when later checks are passed: it is not to be used for a while.
+        while "checked" not in controller.hear():
+            pass
+        controller.channel.close()
+        words = event["wrong_result"]
+        while (event := (controller := Controller(agent.dial({"role": "controller"}))).hear()).get("refused"):
+            pass  # It has not noticed yet that the first one left.
+        assert event["host"] == "h7"
+        assert controller.hear() == {"wrong_result": words}
+        assert asyncio.run(registered(tmp_path)).quarantined == words
+    finally:
+        agent.close()
+
+
+async def registered(directory):
+    """The host as its pool has it, once that knows of a quarantine."""
+    pool = PoolAddress.parse(f"etcd://unix:{directory / 'etcd.sock'}")
+    async with Etcd(pool) as etcd, etcd.watch(Keys(pool.prefix).host("h7"), 1) as events:
+        while True:
+            record = host_of(await etcd.get(Keys(pool.prefix).host("h7")))
+            if record.quarantined:
+                return record
+            await anext(events)
 
 
 def test_an_agent_that_cannot_start_says_why(tmp_path):

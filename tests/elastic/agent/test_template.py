@@ -10,6 +10,7 @@ import pytest
 from elastic import host_memory
 from elastic.agent.agent import executor_environment
 from elastic.agent.template import Exit, Template, describe_exit, ended_by_itself
+from elastic.executor import faults
 from tests.elastic.connections import SECRET, run
 from tests.elastic.processes import wait_gone
 
@@ -85,6 +86,89 @@ def test_a_template_that_cannot_start_is_tried_twice_and_its_last_words_are_kept
         template.close()
         assert heard.exits.empty()
         assert heard.standbys.empty()
+
+    run(main())
+
+
+class Listener:
+    """To a check: what is said of each device, then how the check ended and what it cost."""
+
+    def __init__(self):
+        self.devices = []
+        self.answered = asyncio.Event()
+        self.over = asyncio.get_running_loop().create_future()
+
+    def checked(self, device, problem):
+        self.devices.append((device, problem))
+        self.answered.set()
+
+    def ended(self, exit, cpu_s):
+        self.over.set_result((exit, cpu_s))
+
+
+WELL = [(0, ""), (1, "")]
+
+
+def test_devices_are_checked_and_a_standby_does_not_notice(log, environment, tmp_path):
+    async def main():
+        heard = Heard()
+        environment[faults.VARIABLE] = f"@{tmp_path / 'fault'}"
+        template = heard.start(log, environment)
+        standby = psutil.Process((await heard.standbys.get())[0])
+
+        async def check(host="h1"):
+            listener = Listener()
+            template.check(host, 2, listener)
+            exit, cpu_s = await listener.over
+            assert 0 < cpu_s < 30
+            return listener.devices, exit
+
+        assert template.imported
+        assert await check() == (WELL, Exit("exited with status 0"))
+        (tmp_path / "fault").write_text("wrong-result:h1")
+        devices, exit = await check()
+        assert devices[0] == (0, "")
+        assert devices[1][1].startswith("device 1 computed wrongly: 1 of 16384 numbers of a matrix product are wrong")
+        assert exit == Exit("exited with status 0")
+        assert await check("h2") == (WELL, exit)
+        (tmp_path / "fault").write_text("error:h1:0")
+        assert (await check())[0] == [(0, "device 0 cannot compute: INTERNAL: it was told to fail"), (1, "")]
+        (tmp_path / "fault").write_text("crash:h1")
+        assert await check() == ([(0, "")], Exit("was killed by SIGABRT", by_itself=True))
+        (tmp_path / "fault").unlink()
+        assert (await check())[0] == WELL
+        assert standby.num_threads() <= 3  # It waits, accepts and beats; a device client would have many more.
+        assert standby.parent().num_threads() == 1
+        assert heard.exits.empty()
+        template.close()
+
+    run(main())
+
+
+def test_a_check_that_does_not_end_is_killed_and_one_that_goes_on_ends_with_its_template(log, environment):
+    async def main():
+        heard = Heard()
+        environment[faults.VARIABLE] = "stall:h1"
+        template = heard.start(log, environment)
+        standby, _ = await heard.standbys.get()
+        stalls = Listener()
+        template.check("h1", 2, stalls)
+        assert template.check_used_ns() == 0
+        await stalls.answered.wait()
+        assert template.check_used_ns() > 0
+        template.end_check()
+        assert (await stalls.over)[0] == Exit("was killed by SIGKILL")
+        assert stalls.devices == [(0, "")]
+        stalls = Listener()
+        template.check("h1", 2, stalls)
+        await stalls.answered.wait()
+        psutil.Process(standby).parent().kill()
+        assert "died with its template" in (await stalls.over)[0].reason
+        assert not template.imported
+        await heard.standbys.get()
+        assert template.imported
+        template.end_check()  # There is none.
+        template.close()
 
     run(main())
 

@@ -44,6 +44,8 @@ class PlayedHost:
         self.draining = False
         self.failure: str | None = None
         self.on_beat: Callable[[list[int]], None] = lambda _: None
+        self.on_wrong_result: Callable[[str], None] = lambda _: None
+        self.checked: float | None = None
         self.memory: dict[bytes, bytes] = {}
         self.full = False
         """Whether its memory takes no more."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import time
 
 import pytest
 
@@ -109,6 +110,31 @@ def test_the_reason_of_an_exit_can_be_asked_for_after_it_was_heard():
         agent.write({"standby": 42, "address": "a:2"})
         await host.take_standby()
         assert await host.exit_of(41) == Exit("was killed by SIGSEGV", by_itself=True)
+
+    on_a_stage(play)
+
+
+def test_a_host_whose_devices_fail_a_health_check_has_no_executors_any_more():
+    async def play(stage, host, agent):
+        wrong = asyncio.Queue()
+        host.on_wrong_result = wrong.put_nowait
+        agent.write({"standby": 41, "address": "a:1"})
+        agent.write({"wrong_result": "device 1 computed wrongly"})
+        assert await wrong.get() == "device 1 computed wrongly"
+        with pytest.raises(PoolError, match="h3: a health check of its devices failed: device 1 computed wrongly"):
+            await host.take_standby()
+        assert stage.losses == []
+
+    on_a_stage(play)
+
+
+def test_it_is_known_when_the_devices_of_a_host_last_passed_a_health_check():
+    async def play(stage, host, agent):
+        assert host.checked is None
+        agent.write({"checked": 3600.0})
+        agent.write({"standby": 41, "address": "a:1"})
+        await host.stand_by()
+        assert 3600 <= time.monotonic() - host.checked < 3700
 
     on_a_stage(play)
 

@@ -411,6 +411,42 @@ def test_a_host_that_wants_to_leave_before_it_has_a_standby_is_given_back(says):
     with_a_pool(play)
 
 
+# Hosts whose devices failed a health check
+
+
+def test_a_host_in_quarantine_is_not_taken_before_that_is_over():
+    async def play(pool, run):
+        run.roster._least = 2
+        bad = await pool.host("h1")
+        await bad.registration.quarantine("device 1 computed wrongly")
+        await run.until_waits_for("0 of 2 (h1 is quarantined: device 1 computed wrongly)")
+        run.roster._least = 1
+        good = await pool.host("h2")
+        await good.serve()
+        assert (await run.joined.get()).id == "h2"
+        assert await pool.claimed() == {"h2": "run"}
+        await bad.registration.quarantine("")
+        await bad.serve()
+        assert (await run.joined.get()).id == "h1"
+
+    with_a_pool(play)
+
+
+def test_a_host_that_says_so_when_it_is_taken_is_given_back_and_another_taken():
+    async def play(pool, run):
+        bad = await pool.host("h1")
+        await bad.present()
+        bad.connection.write({"wrong_result": "device 1 computed wrongly"})
+        bad.stand_by()
+        await run.until_waits_for("h1 cannot be used: host h1: a health check of its devices failed: device 1")
+        good = await pool.host("h2")
+        await good.serve()
+        assert (await run.joined.get()).id == "h2"
+        assert run.lost.empty()
+
+    with_a_pool(play)
+
+
 # Hosts that cannot be used
 
 

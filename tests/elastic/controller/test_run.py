@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -10,6 +11,7 @@ from elastic.commands import Command
 from elastic.controller import run as run_module
 from elastic.controller.programs import Source
 from elastic.controller.requests.programs import _load as load_for_a_session
+from elastic.controller.status_report import About
 from elastic.status import Code, StatusError
 from tests.elastic.controller.played import ABORTED, PlayedExecutor, made_by, told, with_hosts
 
@@ -38,6 +40,24 @@ def test_the_next_world_is_told_everything_in_order(agent):
         assert survivor.executors[0].killed
         assert [what for what in again if what[0] not in QUESTIONS][:-1] == [w for w in before if w[0] not in QUESTIONS]
         assert [executor.generation for executor in survivor.executors] == pool.fences == [1, 2]
+
+    with_hosts(play)
+
+
+def test_a_host_whose_devices_compute_wrongly_is_done_without_and_shown_in_quarantine():
+    async def play(pool):
+        step = await pool.load()
+        x = pool.execute(step, pool.put(b"bytes"))
+        bad = pool.hosts["h1"]
+        bad.failure = "a health check of its devices failed: device 1 computed wrongly"
+        bad.on_wrong_result("device 1 computed wrongly")
+        change = await pool.recovered.get()
+        assert (change.host, change.reason, change.detected_by) == ("h1", bad.failure, "its agent, by a health check")
+        assert await pool.read(pool.execute(step, x)) == made_by(step, made_by(step, b"bytes"))
+        assert "h1" not in pool.run.placement.hosts
+        report = pool.run.report(About("r1", 77, 2, 0.0), time.monotonic())
+        [shown] = [host for host in report["hosts"] if host["id"] == "h1"]
+        assert (shown["state"], shown["reason"], shown["checked_age_s"]) == ("quarantined", bad.failure, None)
 
     with_hosts(play)
 

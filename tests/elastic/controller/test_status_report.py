@@ -39,6 +39,7 @@ def host(index, **changes):
         virtual_devices=[2 * index, 2 * index + 1],
         heartbeat_age=0.05,
         lease_ttl=5,
+        checked_age=12.0,
         restarts=0,
         age=60.0,
         member=True,

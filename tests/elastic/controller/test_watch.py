@@ -208,6 +208,18 @@ def test_the_end_of_an_earlier_incarnation_does_not_end_the_watch_over_the_next(
     assert list(story.given_up) == ["h1"]
 
 
+def test_who_computes_wrongly_is_given_up_at_once_though_it_moves_and_is_watched_again_when_it_is_back():
+    story = Story()
+    for incarnation in (1, 2):
+        story.begin("h1", incarnation)
+        story.live(5)
+        wrong = story.loop.now
+        story.watch.wrong_result("h1", incarnation, "device 1 computed wrongly")
+        story.loop.advance(BEAT)
+        assert story.given_up.pop("h1") == pytest.approx(wrong)
+        assert story.reasons["h1"] == "a health check of its devices failed: device 1 computed wrongly"
+
+
 def test_the_silence_of_somebody_is_told():
     story = Story()
     assert story.watch.silence("h1", story.loop.now) is None
