@@ -14,7 +14,8 @@ from typing import Any
 from unittest import mock
 
 from elastic.commands import Command
-from elastic.controller import run as run_module
+from elastic.controller import saving
+from elastic.controller.changes import Recovered
 from elastic.controller.hosts import CopyError, Exit
 from elastic.controller.programs import Source
 from elastic.controller.run import Run
@@ -300,7 +301,7 @@ class PlayedPool:
     def __init__(self, devices: int) -> None:
         self.hosts: dict[str, PlayedHost] = {}
         self.all_hosts: list[PlayedHost] = []
-        self.recovered: asyncio.Queue[run_module.Recovered] = asyncio.Queue()
+        self.recovered: asyncio.Queue[Recovered] = asyncio.Queue()
         self.failures: list[Any] = []
         self.let_go: list[str] = []
         """Hosts that drained and hold nothing any more."""
@@ -333,7 +334,7 @@ class PlayedPool:
         self.let_go.append(id)
         self.happened()
 
-    def _recovered(self, change: run_module.Recovered) -> None:
+    def _recovered(self, change: Recovered) -> None:
         self.recovered.put_nowait(change)
 
     def _failed(self, failure: Any) -> None:
@@ -385,7 +386,7 @@ class PlayedPool:
 
     async def snapshot(self) -> None:
         """Takes a snapshot now. Raises what that raises."""
-        await self.run._snapshot(await self.run.world())
+        await self.run._saving.save(await self.run.world())
 
     async def beat(self) -> None:
         while True:
@@ -452,7 +453,7 @@ class PlayedPool:
 @contextlib.asynccontextmanager
 async def played(hosts: int = 3, devices: int = 6, *, pause_s: float = NEVER_S) -> AsyncIterator[PlayedPool]:
     """A run on hosts h0, h1, ... of two devices each; by itself it takes snapshots with this pause, in seconds."""
-    with mock.patch.object(run_module, "_SHORTEST_S", pause_s):
+    with mock.patch.object(saving, "_SHORTEST_S", pause_s):
         pool = PlayedPool(devices)
         async with pool._stack:
             beating = asyncio.create_task(pool.beat())
