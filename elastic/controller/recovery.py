@@ -18,7 +18,7 @@ from elastic.controller.line import Line
 from elastic.controller.replay import Suspicion, Verification, find_culprit
 from elastic.controller.snapshots import DataLossError, SnapshotError, Snapshots
 from elastic.controller.world import World, WorldLost
-from elastic.controller.worlds import NoPlacementError, Worlds
+from elastic.controller.worlds import NoPlacementError, NoSpareError, Worlds
 from elastic.errors import HostLostError, PoolError
 
 log = logging.getLogger(__name__)
@@ -38,11 +38,12 @@ class Recovery:
         callbacks: CallbackSwitch,
         *,
         start: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
+        waits: Callable[[str, str, str], None],
         recovered: Callable[[Recovered], None],
         give_up: Callable[[HostLostError], None],
     ) -> None:
-        """`start(work)` does something in the background, `recovered` is called after each recovery, `give_up` if
-        there is none."""
+        """`start(work)` does something in the background. `waits(host, reason, for what)` is called when a recovery has
+        to wait for hosts, `recovered` after each, `give_up` if there is none."""
         self.doing, self.cause = "recovering", ""
         """What goes on while there is no world, and why."""
         self.detect = 0.0
@@ -55,6 +56,7 @@ class Recovery:
         self._snapshots = snapshots
         self._callbacks = callbacks
         self._start = start
+        self._waits = waits
         self._recovered = recovered
         self._give_up = give_up
         self._replayed = 0
@@ -76,20 +78,24 @@ class Recovery:
         """Forms worlds until one has been told everything."""
         began = began or time.monotonic()
         noticed = now_text()
-        attempts = 0
+        attempts, lack = 0, ""
         while attempts < _MOST_ATTEMPTS:
             self.doing = "moving" if kind == "moved" else "recovering"
             self.cause = f"host {failure.host}: {failure.reason}"
             self._suspicion.world_lost(failure, self._line.journal)
             try:
                 phases = await self._next_world(began)
+            except NoSpareError as error:
+                self._give_up(_hopeless(failure, f"{error} (--spares N keeps N of them, --on-loss wait waits for one)"))
+                return
             except NoPlacementError as error:
-                log.warning("%s", error)
-                self._worlds.joined.clear()
-                await self._worlds.joined.wait()
+                if lack != str(error):
+                    lack = str(error)
+                    self._waits(failure.host, failure.reason, lack)
+                await self._wait(lack)
                 continue
             except DataLossError as error:
-                self._give_up(HostLostError(failure.host, f"{failure.reason}; {error.message}"))
+                self._give_up(_hopeless(failure, error.message))
                 return
             except (PoolError, WorldLost, SnapshotError) as error:
                 log.warning("generation %d failed: %s", self._worlds.generation, error)
@@ -117,6 +123,13 @@ class Recovery:
                 await self._snapshots.protect()
             return
         self._give_up(failure)
+
+    async def _wait(self, lack: str) -> None:
+        """Waits for a host to come."""
+        log.warning("%s", lack)
+        self.doing, self.cause = "waiting", f"{self.cause}; {lack}"
+        self._worlds.joined.clear()
+        await self._worlds.joined.wait()
 
     async def _next_world(self, began: float) -> dict[str, float]:
         """Forms a world and tells it everything; seconds by phase. Raises `PoolError`, `WorldLost` and the like."""
@@ -157,3 +170,7 @@ class Recovery:
                 self._suspicion.settle()
             raise
         self._suspicion.settle()
+
+
+def _hopeless(failure: HostLostError, why_not: str) -> HostLostError:
+    return HostLostError(failure.host, failure.reason, failure.detected_by, failure.by_itself, why_not)

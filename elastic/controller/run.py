@@ -20,15 +20,15 @@ from elastic.controller.callbacks import CallbackSwitch
 from elastic.controller.changes import Recovered
 from elastic.controller.hosts import Host
 from elastic.controller.line import Line
-from elastic.controller.placement import Placement
+from elastic.controller.placement import Placement, Policy
 from elastic.controller.programs import ProgramTable
 from elastic.controller.recovery import Recovery
 from elastic.controller.replay import Verification
 from elastic.controller.saving import Saving
 from elastic.controller.snapshots import EMPTY, Snapshots
 from elastic.controller.status_report import About, JournalFacts, RunFacts, report
-from elastic.controller.worlds import AGENT_CLOSED, Worlds
-from elastic.errors import HostLostError
+from elastic.controller.worlds import AGENT_CLOSED, NoPlacementError, Worlds
+from elastic.errors import HostLostError, PoolError
 
 log = logging.getLogger(__name__)
 
@@ -46,18 +46,21 @@ class Run:
         secret: bytes,
         *,
         snapshot_budget: float = Cadence.budget,
+        policy: Policy = Policy.STACK,
         fence: Callable[[int], Awaitable[None]] = _no_fence,
         released: Callable[[str], None] = lambda _: None,
+        waits: Callable[[str, str, str], None] = lambda *_: None,
         recovered: Callable[[Recovered], None] = lambda _: None,
         failed: Callable[[HostLostError], None] = lambda _: None,
     ) -> None:
         """With 0 virtual devices there are as many as the hosts have that the run begins with. `snapshot_budget` is
         the share of the time that saving may take; with 0 a snapshot is only taken when the journal is full or hosts
-        come and go.
+        come and go. `policy` says what is done when a host is lost and no other can take its place.
 
         `fence(generation)` is awaited before a world is formed: from then on nobody listens to those before it.
-        `released(host)` is called when a host that drained holds nothing any more, or is of no use, `recovered` after
-        each recovery, `failed` once if the run cannot go on.
+        `released(host)` is called when a host that drained holds nothing any more, or is of no use, `waits(host,
+        reason, for what)` when a host was lost and the run waits for others, `recovered` after each recovery, `failed`
+        once if the run cannot go on.
         """
         self.callbacks = CallbackSwitch()
         self.programs = ProgramTable()
@@ -68,7 +71,7 @@ class Run:
         self.send, self.ask, self.world = line.send, line.ask, line.world
         """What sessions ask of the run (see `Line`)."""
         self._worlds = Worlds(
-            secret, self.callbacks, line.requests, fence=fence, released=released, failed=self._world_failed
+            secret, self.callbacks, line.requests, policy, fence=fence, released=released, failed=self._world_failed
         )
         self._snapshots = Snapshots(self._worlds.hosts)
         self._worlds.on_lost = self._snapshots.host_lost
@@ -78,6 +81,7 @@ class Run:
             self._snapshots,
             self.callbacks,
             start=self._start,
+            waits=waits,
             recovered=recovered,
             give_up=self._give_up,
         )
@@ -96,7 +100,13 @@ class Run:
         if not self.virtual_devices:
             self._line.virtual_devices = sum(host.devices for host in list(members.values())[:hosts])
         self._worlds.moves.clear()
-        world = await self._worlds.form(self.virtual_devices)
+        try:
+            world = await self._worlds.form(self.virtual_devices)
+        except NoPlacementError as error:
+            raise PoolError(
+                f"the run cannot begin: {error}. Virtual devices share physical ones only with --on-loss stack; take "
+                "more hosts, or fewer devices of each"
+            ) from error
         self.devices = world.devices
         self._line.use(world)
         self._keeps_saving = self._start(self._saving.keep_on())
@@ -198,9 +208,11 @@ class Run:
                 "starting": about.waits_for,
                 "recovering": self._recovery.cause,
                 "moving": self._recovery.cause,
+                "waiting": self._recovery.cause,
             }.get(state, ""),
             placement=self.placement.reason if self.placement else "",
             age=now - about.started,
+            policy=str(self._worlds.policy),
         )
         return report(
             run,

@@ -55,6 +55,8 @@ class Saving:
                 world = await self._line.world()
             except StatusError:
                 return  # The run has failed.
+            if not self._worlds.may_move(self._line.virtual_devices):
+                self._worlds.moves.clear()  # A host whose place nobody can take is used until it is gone.
             if self._worlds.moves:
                 await self._move(world)
             elif self._wants_snapshot():
@@ -67,7 +69,7 @@ class Saving:
 
     def _wants_snapshot(self) -> bool:
         news = self._line.journal.end != self._snapshots.committed.position
-        return self._worlds.drained or (news and (self._budget > 0 or self._line.large))
+        return bool(self._worlds.left) or (news and (self._budget > 0 or self._line.large))
 
     async def save(self, world: World) -> float:
         """Takes and commits a snapshot; seconds that saving took. Raises `WorldLost` or `SnapshotError`."""

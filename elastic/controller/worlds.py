@@ -15,7 +15,7 @@ from functools import partial
 from elastic.controller.callbacks import CallbackSwitch
 from elastic.controller.host_book import HostBook
 from elastic.controller.hosts import Host
-from elastic.controller.placement import Candidate, Placement, place
+from elastic.controller.placement import Candidate, Lost, Placement, Policy, Refused, Waiting, place
 from elastic.controller.status_report import HostFacts
 from elastic.controller.watch import Watch
 from elastic.controller.world import World
@@ -23,7 +23,11 @@ from elastic.errors import HostLostError, PoolError
 
 
 class NoPlacementError(PoolError):
-    """There are no hosts to place the virtual devices on."""
+    """There are too few hosts to place the virtual devices on; others may come."""
+
+
+class NoSpareError(NoPlacementError):
+    """There are too few hosts to place the virtual devices on, and the policy is not to wait for others."""
 
 
 @dataclass(frozen=True)
@@ -43,13 +47,17 @@ class Worlds:
         secret: bytes,
         callbacks: CallbackSwitch,
         requests: itertools.count[int],
+        policy: Policy,
         *,
         fence: Callable[[int], Awaitable[None]],
         released: Callable[[str], None],
         failed: Callable[[HostLostError], None],
     ) -> None:
-        """`fence(generation)` is awaited before a world is formed, `released(host)` called when a host that drained
-        holds nothing any more, or is of no use, and `failed(error)` once for each world that breaks."""
+        """`policy` says what is done when there are too few devices.
+
+        `fence(generation)` is awaited before a world is formed, `released(host)` called when a host that drained holds
+        nothing any more, or is of no use, and `failed(error)` once for each world that breaks.
+        """
         self.hosts: dict[str, Host] = {}
         self.moves: list[Move] = []
         """What calls for other hosts, until a world is formed for it."""
@@ -63,6 +71,7 @@ class Worlds:
         self.fenced = 0.0
         """When the newest fence was up, on the monotonic clock."""
         self.fence = fence
+        self.policy = policy
         self._secret = secret
         self._callbacks = callbacks
         self._requests = requests
@@ -111,14 +120,14 @@ class Worlds:
             self._released(id)
 
     @property
-    def drained(self) -> bool:
-        """Whether a host is about to go."""
-        return any(host.draining for host in self.hosts.values())
+    def left(self) -> list[str]:
+        """Hosts that are about to go and have no virtual device any more."""
+        used = self.placement.hosts if self.placement else ()
+        return [id for id, host in self.hosts.items() if host.draining and id not in used]
 
     def release(self) -> None:
         """Lets go of hosts that drained, now that all they held is elsewhere."""
-        used = self.placement.hosts if self.placement else ()
-        for id in [id for id, host in self.hosts.items() if host.draining and id not in used]:
+        for id in self.left:
             host = self.hosts.pop(id)
             self._watch.end(id, host.incarnation)
             self._book.left(id)
@@ -155,11 +164,9 @@ class Worlds:
         self.fenced = time.monotonic()
         self.generation += 1
         # Not sooner: while the fence went up, hosts may have come and gone.
-        candidates = [
-            Candidate(host.id, host.devices, barred="about to go" if host.draining else "")
-            for host in self.hosts.values()
-        ]
-        placement = place(self.generation, candidates, virtual_devices, self.placement)
+        placement = self._place(virtual_devices)
+        if isinstance(placement, Refused):
+            raise NoSpareError(placement.reason)
         if not isinstance(placement, Placement):
             raise NoPlacementError(placement.reason)
         self.placement = placement
@@ -176,6 +183,17 @@ class Worlds:
         except BaseException:
             self.close_worlds()
             raise
+
+    def may_move(self, virtual_devices: int) -> bool:
+        """Whether the run can do without the hosts that are about to go."""
+        return isinstance(self._place(virtual_devices), Placement)
+
+    def _place(self, virtual_devices: int) -> Placement | Waiting | Refused | Lost:
+        candidates = [
+            Candidate(host.id, host.devices, barred="about to go" if host.draining else "")
+            for host in self.hosts.values()
+        ]
+        return place(self.generation, candidates, virtual_devices, self.placement, self.policy)
 
     def end(self, world: World) -> None:
         """Kills a world's executors."""

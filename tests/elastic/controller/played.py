@@ -17,6 +17,7 @@ from elastic.commands import Command
 from elastic.controller import saving
 from elastic.controller.changes import Recovered
 from elastic.controller.hosts import CopyError, Exit
+from elastic.controller.placement import Policy
 from elastic.controller.programs import Source
 from elastic.controller.run import Run
 from elastic.errors import PoolError
@@ -298,11 +299,13 @@ _IN_THREADS = {Command.COMPILE, Command.LOAD}
 class PlayedPool:
     """A run, its hosts, and what a client asks of it."""
 
-    def __init__(self, devices: int) -> None:
+    def __init__(self, devices: int, policy: Policy = Policy.STACK) -> None:
         self.hosts: dict[str, PlayedHost] = {}
         self.all_hosts: list[PlayedHost] = []
         self.recovered: asyncio.Queue[Recovered] = asyncio.Queue()
         self.failures: list[Any] = []
+        self.waits: list[tuple[str, str, str]] = []
+        """(host, reason, for what) of each time that the run said that it waits."""
         self.let_go: list[str] = []
         """Hosts that drained and hold nothing any more."""
         self.fences: list[int] = []
@@ -321,8 +324,10 @@ class PlayedPool:
         self.run = Run(
             devices,
             SECRET,
+            policy=policy,
             fence=self._fence,
             released=self._let_go,
+            waits=self._waits,
             recovered=self._recovered,
             failed=self._failed,
         )
@@ -332,6 +337,10 @@ class PlayedPool:
 
     def _let_go(self, id: str) -> None:
         self.let_go.append(id)
+        self.happened()
+
+    def _waits(self, *what: str) -> None:
+        self.waits.append(what)  # type: ignore[arg-type]
         self.happened()
 
     def _recovered(self, change: Recovered) -> None:
@@ -451,10 +460,12 @@ class PlayedPool:
 
 
 @contextlib.asynccontextmanager
-async def played(hosts: int = 3, devices: int = 6, *, pause_s: float = NEVER_S) -> AsyncIterator[PlayedPool]:
+async def played(
+    hosts: int = 3, devices: int = 6, *, pause_s: float = NEVER_S, policy: Policy = Policy.STACK
+) -> AsyncIterator[PlayedPool]:
     """A run on hosts h0, h1, ... of two devices each; by itself it takes snapshots with this pause, in seconds."""
     with mock.patch.object(saving, "_SHORTEST_S", pause_s):
-        pool = PlayedPool(devices)
+        pool = PlayedPool(devices, policy)
         async with pool._stack:
             beating = asyncio.create_task(pool.beat())
             try:
