@@ -32,14 +32,18 @@ class HostLostError(PoolError):
         reason: how its death was noticed, in words.
         detected_by: who noticed it and by what; empty if that is not known.
         by_itself: whether it was a process that ended of its own accord, as XLA's do over programs they cannot stand.
+        why_not: why the run cannot go on without it; empty if the reason says it all.
     """
 
-    def __init__(self, host: str, reason: str, detected_by: str = "", by_itself: bool = False) -> None:
-        super().__init__(f"host {host} was lost: {reason}")
+    def __init__(
+        self, host: str, reason: str, detected_by: str = "", by_itself: bool = False, why_not: str = ""
+    ) -> None:
+        super().__init__(f"host {host} was lost: {reason}{why_not and '; '}{why_not}")
         self.host = host
         self.reason = reason
         self.detected_by = detected_by
         self.by_itself = by_itself
+        self.why_not = why_not
 
-    def __reduce__(self) -> tuple[type[HostLostError], tuple[str, str, str, bool]]:
-        return type(self), (self.host, self.reason, self.detected_by, self.by_itself)
+    def __reduce__(self) -> tuple[type[HostLostError], tuple[str, str, str, bool, str]]:
+        return type(self), (self.host, self.reason, self.detected_by, self.by_itself, self.why_not)

@@ -48,6 +48,8 @@ def init(
     hosts: int = 4,
     devices_per_host: int = 2,
     *,
+    spares: int = 0,
+    on_loss: str = "stack",
     listen: str | None = None,
     log_dir: str | os.PathLike[str] | None = None,
 ) -> Pool:
@@ -60,6 +62,9 @@ def init(
     Args:
         hosts: how many hosts to simulate, each a set of processes of about 250 MB.
         devices_per_host: devices of each; ``jax.devices()`` shows their product.
+        spares: how many hosts to simulate besides, which take over when others are lost.
+        on_loss: what to do when a host is lost and no spare is left: ``stack``, ``spare`` or ``wait`` (see
+            ``elastic run --help``).
         listen: ``HOST:PORT`` where other processes reach the controller, too.
         log_dir: a directory that keeps the logs of the pool's processes.
 
@@ -68,7 +73,8 @@ def init(
         PoolError: the pool could not start; the text says why.
     """
     global _current
-    settings = (hosts, devices_per_host, listen, None if log_dir is None else Path(log_dir).resolve())
+    log_dir = None if log_dir is None else Path(log_dir).resolve()
+    settings = (hosts, devices_per_host, spares, on_loss, listen, log_dir)
     if _current is not None:
         known, pool = _current
         if known != settings:
@@ -90,7 +96,7 @@ def init(
 
     # Before jax is imported, if it is not yet, so that at exit the pool ends after JAX has let go of it.
     atexit.register(_stop_at_exit)
-    pool = _OwnPool(LocalPool(hosts, devices_per_host, listen, log_dir))
+    pool = _OwnPool(LocalPool(hosts, devices_per_host, listen, log_dir, spares=spares, on_loss=on_loss))
     _current = (settings, pool)
     return pool
 
@@ -131,9 +137,9 @@ class _OwnPool:
 
 
 def _report(event: PoolEvent) -> None:
-    from elastic.local_pool import HostRecovered
+    from elastic.local_pool import HostRecovered, RunWaits
 
-    if isinstance(event, HostRecovered):
+    if isinstance(event, (HostRecovered, RunWaits)):
         print(f"elastic: {event}", file=sys.stderr)
         return
     print(f"elastic: error: {event}; this pool is gone: restart the process (the notebook's kernel)", file=sys.stderr)

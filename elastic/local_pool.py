@@ -24,6 +24,7 @@ from checkpoint import Cadence
 from elastic import pool_size, run_directory
 from elastic.child_process import ChildProcess, Lifeline
 from elastic.client_environment import client_variables, pool_variables
+from elastic.controller.placement import Policy
 from elastic.errors import HostLostError, PoolError, UsageError
 from elastic.run_directory import Kind, RunDirectory
 
@@ -74,14 +75,30 @@ class HostRecovered:
 
 
 @dataclass(frozen=True)
-class HostLost:
-    """A host died, which ends this run: the client's next operations fail with an error that names it."""
+class RunWaits:
+    """A host died, and the run waits for another one: the client waits with it, and sees no error."""
 
     host: str
     reason: str
+    what: str
 
     def __str__(self) -> str:
-        return str(HostLostError(self.host, self.reason))
+        return f"host {self.host} was lost: {self.reason}; the run waits: {self.what}"
+
+
+@dataclass(frozen=True)
+class HostLost:
+    """A host died, which ends this run: the client's next operations fail with an error that names it.
+
+    `why_not`: why the run cannot go on without it, if there is more to say.
+    """
+
+    host: str
+    reason: str
+    why_not: str = ""
+
+    def __str__(self) -> str:
+        return str(HostLostError(self.host, self.reason, why_not=self.why_not))
 
 
 @dataclass(frozen=True)
@@ -107,15 +124,19 @@ class Restart:
         self.at = now + self.pause
 
 
-PoolEvent = HostRecovered | HostLost | ControllerDied
+PoolEvent = HostRecovered | RunWaits | HostLost | ControllerDied
 
 
 @dataclass(frozen=True)
 class _Told:
-    """What the controller told of a lost host, and when to wait no longer for how its agent ended."""
+    """What the controller told of a lost host, and when to wait no longer for how its agent ended.
 
+    `kind` is "recovered", "waits" or "lost".
+    """
+
+    kind: str
     host: str
-    message: dict[str, Any]
+    what: dict[str, Any]
     report_at: float
 
 
@@ -133,6 +154,8 @@ class LocalPool:
         spares: how many hosts to start besides, which take over when others are lost.
         snapshot_budget: the share of the time that saving snapshots may take; with 0 one is only taken when the journal
             is full or hosts come and go.
+        on_loss: what to do when a host is lost and there is no free device for its virtual devices: "stack" them on the
+            others, end the run with an error ("spare"), "wait" for a host, or "surface" the loss to the script.
         base_dir: where the run directory is made; /dev/shm by default.
     """
 
@@ -145,6 +168,7 @@ class LocalPool:
         *,
         spares: int = 0,
         snapshot_budget: float = Cadence.budget,
+        on_loss: str = Policy.STACK,
         base_dir: str | os.PathLike[str] | None = None,
     ) -> None:
         self.hosts = hosts
@@ -152,6 +176,7 @@ class LocalPool:
         self.listen = listen
         self.spares = spares
         self.snapshot_budget = snapshot_budget
+        self.on_loss = on_loss
         self.log_dir = None if log_dir is None else Path(log_dir)
         self._base = None if base_dir is None else Path(base_dir)
         self._directory: RunDirectory | None = None
@@ -192,7 +217,7 @@ class LocalPool:
         command += ["--pool", self.pool_address(directory), "--run-id", directory.path.name]
         command += ["--hosts", str(self.hosts), "--spares", str(self.spares)]
         command += ["--virtual-devices", str(self.hosts * self.devices_per_host)]
-        command += ["--snapshot-budget", str(self.snapshot_budget)]
+        command += ["--snapshot-budget", str(self.snapshot_budget), "--on-loss", self.on_loss]
         if self.listen is not None:
             command += ["--listen", self.listen]
         return command
@@ -222,6 +247,8 @@ class LocalPool:
             raise UsageError(
                 f"a snapshot budget is a share of the time, from 0 to below 1; it is {self.snapshot_budget}"
             )
+        if self.on_loss not in list(Policy):
+            raise UsageError(f"on a loss one may {', '.join(Policy)}; {self.on_loss!r} is none of these")
         if self.listen is not None:
             pool_size.check_listen(self.listen)
 
@@ -351,13 +378,14 @@ class LocalPool:
         now = time.monotonic()
         if not self._over:
             for child, message in messages:
-                what = message.get("recovered") or message.get("lost")
-                if child is self._controller and isinstance(what, dict):
-                    self._told.append(_Told(str(what.get("host", "?")), message, now + _AGENT_ENDS_S))
+                for kind in ("recovered", "waits", "lost"):
+                    what = message.get(kind)
+                    if child is self._controller and isinstance(what, dict):
+                        self._told.append(_Told(kind, str(what.get("host", "?")), what, now + _AGENT_ENDS_S))
             self._replace_agents(now)
             self._replace_membership(now)
         event = self._next_event(now, closing)
-        if event is not None and not isinstance(event, HostRecovered):
+        if isinstance(event, (HostLost, ControllerDied)):
             self._end_run()
         if self._kill_at is not None and self._kill_at <= now:
             self._kill_at = None
@@ -433,7 +461,8 @@ class LocalPool:
                     raise PoolError(f"{child.name} could not start: {message['failed']}{child.log_tail()}")
                 lost = message.get("lost")
                 if isinstance(lost, dict):
-                    raise HostLostError(str(lost.get("host", "?")), str(lost.get("reason", "no reason was given")))
+                    reason, why_not = lost.get("reason", "no reason was given"), lost.get("why_not", "")
+                    raise HostLostError(str(lost.get("host", "?")), str(reason), why_not=str(why_not))
                 if isinstance(message.get("ready"), dict) and child in waiting:
                     ready[child] = message["ready"]
             for child, ending in self._ended.items():
@@ -495,7 +524,7 @@ class LocalPool:
             return None
         if self._told:
             told = self._told[0]
-            what = told.message.get("recovered") or told.message["lost"]
+            what = told.what
             moved = what.get("kind") == "moved"
             if not (moved or told.host in self._endings or told.report_at <= now or closing):
                 return None
@@ -503,7 +532,9 @@ class LocalPool:
             reason = str(what.get("reason", "no reason was given"))
             if not moved:
                 reason = self._endings.pop(told.host, reason)
-            if "recovered" in told.message:
+            if told.kind == "waits":
+                return RunWaits(told.host, reason, str(what.get("what")))
+            if told.kind == "recovered":
                 return HostRecovered(
                     told.host,
                     reason,
@@ -513,7 +544,7 @@ class LocalPool:
                     what.get("phases", {}),
                     what.get("operations_replayed", 0),
                 )
-            return HostLost(told.host, reason)
+            return HostLost(told.host, reason, str(what.get("why_not", "")))
         if self._controller in self._ended:
             words = self._ended[self._controller] + self._controller.last_words()
             return ControllerDied(f"(pid {self._controller.pid}) {words}")

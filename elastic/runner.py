@@ -27,7 +27,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from elastic.client_environment import LAUNCHER, SCRIPT_OF
-from elastic.local_pool import HostRecovered, LocalPool, PoolEvent, StartInterrupted
+from elastic.local_pool import HostRecovered, LocalPool, PoolEvent, RunWaits, StartInterrupted
 from elastic.signals import SignalReader, die_with_parent
 
 _TERMINAL_SENDS_TO_GROUP = (signal.SIGINT, signal.SIGQUIT)
@@ -46,6 +46,8 @@ class Reporter(Protocol):
         """A second after Ctrl-C the script has not ended: it saves something, or waits for a long operation."""
 
     def recovered(self, event: HostRecovered) -> None: ...
+
+    def waits(self, event: RunWaits) -> None: ...
 
     def lost(self, text: str) -> None: ...
 
@@ -129,5 +131,7 @@ def _wait(script: subprocess.Popen[bytes], pool: LocalPool, signals: SignalReade
 def _report(event: PoolEvent | None, reporter: Reporter) -> None:
     if isinstance(event, HostRecovered):
         reporter.recovered(event)
+    elif isinstance(event, RunWaits):
+        reporter.waits(event)
     elif event is not None:
         reporter.lost(f"{event}; the run cannot go on, and the script's next JAX operation fails")

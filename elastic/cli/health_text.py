@@ -59,6 +59,8 @@ def _run(run: dict[str, Any]) -> Line:
     because = f" ({run['reason']})" if run["reason"] else ""
     told = f"generation {run['generation']}, {run['operations']:,} operations, {client}, age {duration(run['age_s'])}"
     placement = run["placement"] or f"{run['virtual_devices']} virtual devices, not placed yet"
+    if run.get("on_loss", "stack") != "stack":
+        placement += f"; on a loss: {run['on_loss']}"
     return [(f"run {run['id']}: ", ""), (run["state"], state), (f"{because}; {told}; {placement}", "")]
 
 

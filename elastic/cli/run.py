@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 from checkpoint import Cadence
 from elastic.cli import console
 from elastic.cli.console import number
+from elastic.controller.placement import Policy
 from elastic.errors import UsageError
 
 if TYPE_CHECKING:
-    from elastic.local_pool import HostRecovered, LocalPool
+    from elastic.local_pool import HostRecovered, LocalPool, RunWaits
 
 _DESCRIPTION = """\
 Starts a pool of hosts on this machine, runs a JAX script on it, and takes the pool down when the script ends. With
@@ -86,6 +87,14 @@ def add(subparsers: argparse._SubParsersAction[Any]) -> None:
         help="the share of the time that saving arrays against the loss of hosts may take (default: %(default)s); a "
         "larger one makes recoveries shorter; with 0 nothing is saved before the journal is full",
     )
+    parser.add_argument(
+        "--on-loss",
+        choices=list(Policy),
+        default=Policy.STACK,
+        help="when a host is lost, free devices, as those of spares, take its virtual devices over; if they do not "
+        "suffice, the others carry more (stack, the default), the run ends with an error (spare), or it waits until a "
+        "host comes (wait)",
+    )
     parser.add_argument("--log-dir", metavar="DIR", help="keep the logs of all processes of the pool in DIR")
     loudness = parser.add_mutually_exclusive_group()
     loudness.add_argument("-q", "--quiet", action="store_true", help="say nothing but errors")
@@ -103,6 +112,7 @@ def handle(options: argparse.Namespace) -> int:
         "log_dir": options.log_dir,
         "spares": options.spares,
         "snapshot_budget": options.snapshot_budget,
+        "on_loss": options.on_loss,
     }
     reporter = _Console(options)
     if options.pool is None:
@@ -187,6 +197,10 @@ class _Console:
     def recovered(self, event: HostRecovered) -> None:
         if not self._quiet:
             console.note(f"{event} ({event.phases_text})" if self._verbose else str(event))
+
+    def waits(self, event: RunWaits) -> None:
+        if not self._quiet:
+            console.note(str(event))
 
     def lost(self, text: str) -> None:
         console.error(text if self._keeps_logs else f"{text} (--log-dir DIR keeps the logs of its processes)")

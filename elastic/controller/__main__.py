@@ -21,6 +21,7 @@ from elastic import stacks, wire
 from elastic.controller import status_service
 from elastic.controller.changes import Recovered
 from elastic.controller.hosts import Host
+from elastic.controller.placement import Policy
 from elastic.controller.roster import Roster
 from elastic.controller.run import Run
 from elastic.controller.service import ProxyService, Sessions
@@ -56,6 +57,9 @@ def main() -> int:
         metavar="SHARE",
         help="the share of the time that saving may take",
     )
+    parser.add_argument(
+        "--on-loss", type=Policy, default=Policy.STACK, choices=list(Policy), help="what is done without a spare"
+    )
     parser.add_argument("--listen", metavar="HOST:PORT", help="serve clients here too; they must show a token")
     arguments = parser.parse_args()
     stacks.offer()
@@ -77,7 +81,10 @@ async def _serve(arguments: argparse.Namespace) -> None:
 
     def failed(failure: HostLostError) -> None:
         if not ended.done():
-            _tell({"lost": {"host": failure.host, "reason": failure.reason}})
+            _tell({"lost": {"host": failure.host, "reason": failure.reason, "why_not": failure.why_not}})
+
+    def waits(host: str, reason: str, what: str) -> None:
+        _tell({"waits": {"host": host, "reason": reason, "what": what}})
 
     def recovered(what: Recovered) -> None:
         _tell({"recovered": {**dataclasses.asdict(what), "total": what.total}})
@@ -99,8 +106,10 @@ async def _serve(arguments: argparse.Namespace) -> None:
             arguments.virtual_devices,
             secret,
             snapshot_budget=arguments.snapshot_budget,
+            policy=arguments.on_loss,
             fence=lambda generation: _fence(claims, generation),
             released=lambda host: roster.give_back(host),
+            waits=waits,
             recovered=recovered,
             failed=failed,
         )

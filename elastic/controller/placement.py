@@ -51,16 +51,19 @@ class Placement:
 
 
 class Policy(enum.StrEnum):
-    """What may be done when hosts are lost. Where chips cannot be shared, `STACK` is no choice."""
+    """What is done when hosts are lost and free physical devices, such as those of spares, do not suffice.
+
+    Only `STACK` has several virtual devices share a physical one; where chips cannot be shared it is no choice.
+    """
 
     STACK = "stack"
-    """Spares take over; if they do not suffice, several virtual devices share a physical one."""
+    """Several virtual devices share a physical one."""
     SPARE = "spare"
-    """Spares alone take over, whole; if they do not suffice, the run waits. Free devices of survivors stay free."""
+    """The run ends with an error."""
     WAIT = "wait"
-    """Any free physical device takes over; if there are not enough, the run waits for hosts."""
+    """The run waits for hosts."""
     SURFACE = "surface"
-    """Any free physical device takes over; if there are not enough, the client is told what it lost."""
+    """The client is told what it lost."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,14 @@ class Waiting:
 
 
 @dataclass(frozen=True)
+class Refused:
+    """No placement, and none is waited for: so many physical devices are missing."""
+
+    missing: int
+    reason: str
+
+
+@dataclass(frozen=True)
 class Lost:
     """No placement: the client is told that these virtual devices are gone."""
 
@@ -96,7 +107,7 @@ def place(
     devices: int,
     previous: Placement | None = None,
     policy: Policy = Policy.STACK,
-) -> Placement | Waiting | Lost:
+) -> Placement | Waiting | Refused | Lost:
     """Where the virtual devices 0..`devices`-1 go, given where they were before.
 
     Spares are taken into use in the order of `hosts`. Devices that stay keep their order on their host, and a host that
@@ -112,9 +123,7 @@ def place(
         raise ValueError(f"{devices} virtual devices cannot follow a placement of {len(previous.owners)}")
     before = previous.by_host() if previous else {}
     sizes = {host.id: host.devices for host in hosts if not host.barred and host.devices > 0}
-    limits = dict(sizes)
-    if policy is Policy.SPARE:
-        limits.update((host, min(size, len(before[host]))) for host, size in sizes.items() if host in before)
+    limits = sizes
     used = _needed(limits, before, devices)
     missing = devices - sum(limits[host] for host in used)
     load = Fraction(1)
@@ -131,7 +140,9 @@ def place(
         lack = f"{missing} of {devices} virtual devices have no physical device left{why}"
         if policy is Policy.SURFACE:
             return Lost(gone, f"{lack}; the policy is to tell the client")
-        return Waiting(missing, f"{lack}; waiting for {'spares' if policy is Policy.SPARE else 'hosts'}")
+        if policy is Policy.SPARE:
+            return Refused(missing, f"{lack}, and there is no spare")
+        return Waiting(missing, lack)
     new = _shares({host: len(kept) for host, kept in held.items()}, sizes, limits, len(moving))
     rest = iter(moving)
     for host, count in new.items():

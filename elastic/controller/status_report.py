@@ -80,10 +80,11 @@ class RunFacts:
     Attributes:
         operations: that its client has sent so far.
         wanted: how many hosts it was asked to have, spares among them.
-        state: "starting", "running", "moving" to other hosts, "recovering" or "failed".
+        state: "starting", "running", "moving" to other hosts, "recovering", "waiting" for hosts, or "failed".
         reason: what it waits for, or why it failed.
         placement: the reason of the placement, in words.
         age: since its controller started.
+        policy: what is done when a host is lost, a value of `placement.Policy`.
     """
 
     id: str
@@ -97,6 +98,7 @@ class RunFacts:
     reason: str
     placement: str
     age: float
+    policy: str = "stack"
 
 
 @dataclass(frozen=True)
@@ -138,6 +140,7 @@ def report(
             "state": run.state,
             "reason": run.reason,
             "placement": run.placement,
+            "on_loss": run.policy,
             "hosts_wanted": run.wanted,
             "controller_pid": run.pid,
             "age_s": _seconds(run.age),

@@ -1,8 +1,8 @@
 """A world: the executors of one generation, each at the end of one ordered stream of commands.
 
 A world is an object, never a global; it is used until it fails and then thrown away. What it was asked and has not
-answered then is answered with `WorldLost`; the next world is `run.py`'s matter. Every command is addressed by virtual
-devices; which hosts these are is known here alone.
+answered then is answered with `WorldLost`; the next world is the matter of `recovery`. Every command is addressed by
+virtual devices; which hosts these are is known here alone.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ process's name (h0, controller, membership) to one of:
     mute       a controller that says nothing about lost hosts
     accuse     a controller that says h0 is lost when it gets SIGUSR1
     doom       a controller that says h1 was lost and got over and then that h0 is lost, when it gets SIGUSR1
+    patient    a controller that says that it waits, and then that nobody came, when a host is lost
     hasty      a controller that says so instead of getting ready
     welcome    a controller that says so when a host is back
 """
@@ -155,6 +156,12 @@ def _controller() -> None:
                 if fault == "mute":
                     continue
                 reason = "its connection closed"
+                if fault == "patient":
+                    _say(
+                        {"waits": {"host": key.data, "reason": reason, "what": "2 of 4 virtual devices have no place"}}
+                    )
+                    _say({"lost": {"host": key.data, "reason": reason, "why_not": "nobody came"}})
+                    continue
                 _say(_recovered(key.data, reason) if connections else {"lost": {"host": key.data, "reason": reason}})
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from elastic import local_pool
 from elastic.errors import HostLostError, PoolError, UsageError
-from elastic.local_pool import ControllerDied, HostLost, HostRecovered, StartInterrupted
+from elastic.local_pool import ControllerDied, HostLost, HostRecovered, RunWaits, StartInterrupted
 from tests.elastic.fake_pool import FAULTS, FakePool
 from tests.elastic.processes import wait_gone
 
@@ -57,7 +57,7 @@ def test_a_pool_comes_up_and_leaves_nothing(base):
 
 
 def test_command_lines_are_the_contract(base):
-    with FakePool(hosts=2, devices_per_host=4, spares=1, snapshot_budget=0.25, base_dir=base) as pool:
+    with FakePool(hosts=2, devices_per_host=4, spares=1, snapshot_budget=0.25, on_loss="wait", base_dir=base) as pool:
         path = str(pool.directory.path)
         etcd = ["--pool", f"etcd://unix:{path}/etcd.sock"]
         membership = _note(pool, "membership")["argv"][2:]
@@ -66,7 +66,8 @@ def test_command_lines_are_the_contract(base):
         assert agent == ["--id", "h2", "--devices", "4", *etcd, "--run-dir", path]
         controller = _note(pool, "controller")["argv"][2:]
         sizes = ["--hosts", "2", "--spares", "1", "--virtual-devices", "8", "--snapshot-budget", "0.25"]
-        assert controller == ["--run-dir", path, *etcd, "--run-id", pool.directory.path.name, *sizes]
+        policy = ["--on-loss", "wait"]
+        assert controller == ["--run-dir", path, *etcd, "--run-id", pool.directory.path.name, *sizes, *policy]
         secret = pool.directory.secret.read_text()
         assert not any(secret in argument for argument in (*membership, *agent, *controller))
 
@@ -146,6 +147,8 @@ def test_a_start_can_be_interrupted(base, fault):
 def test_wrong_settings_start_nothing(base):
     with pytest.raises(UsageError, match="budget"):
         FakePool(snapshot_budget=1, base_dir=base).start()
+    with pytest.raises(UsageError, match="one may stack, spare, wait, surface; 'pray' is none of these"):
+        FakePool(on_loss="pray", base_dir=base).start()
     with pytest.raises(UsageError, match="0 hosts"):
         FakePool(hosts=0, base_dir=base).start()
     with socket.create_server(("127.0.0.1", 0)) as server, pytest.raises(UsageError, match="in use"):
@@ -280,6 +283,19 @@ def test_a_lost_host_whose_agent_lives_has_the_controllers_reason(base, fault):
         os.kill(_pids(pool)["controller"], signal.SIGUSR1)
         event = _next_event(pool)
         assert str(event) == "host h0 was lost: its executor was killed by SIGSEGV"
+
+
+def test_a_run_that_waits_for_a_host_is_told_and_is_not_over(base, fault):
+    fault(controller="patient")
+    with FakePool(hosts=2, base_dir=base) as pool:
+        pids = _pids(pool)
+        os.kill(pids["h1"], signal.SIGKILL)
+        waits, ends = _next_event(pool), f"its agent (pid {pids['h1']}) was killed by SIGKILL"
+        assert waits == RunWaits("h1", ends, "2 of 4 virtual devices have no place")
+        assert str(waits).endswith("SIGKILL; the run waits: 2 of 4 virtual devices have no place")
+        os.kill(pids["h0"], 0)
+        assert _next_event(pool) == HostLost("h1", "its connection closed", "nobody came")
+        assert str(HostLost("h1", "it died", "nobody came")) == "host h1 was lost: it died; nobody came"
 
 
 def test_what_a_dead_agent_means_for_the_run_is_the_controllers_to_say(base, fault):

@@ -14,8 +14,10 @@ from typing import Any
 from unittest import mock
 
 from elastic.commands import Command
-from elastic.controller import run as run_module
+from elastic.controller import saving
+from elastic.controller.changes import Recovered
 from elastic.controller.hosts import CopyError, Exit
+from elastic.controller.placement import Policy
 from elastic.controller.programs import Source
 from elastic.controller.run import Run
 from elastic.errors import PoolError
@@ -299,11 +301,13 @@ _IN_THREADS = {Command.COMPILE, Command.LOAD}
 class PlayedPool:
     """A run, its hosts, and what a client asks of it."""
 
-    def __init__(self, devices: int) -> None:
+    def __init__(self, devices: int, policy: Policy = Policy.STACK) -> None:
         self.hosts: dict[str, PlayedHost] = {}
         self.all_hosts: list[PlayedHost] = []
-        self.recovered: asyncio.Queue[run_module.Recovered] = asyncio.Queue()
+        self.recovered: asyncio.Queue[Recovered] = asyncio.Queue()
         self.failures: list[Any] = []
+        self.waits: list[tuple[str, str, str]] = []
+        """(host, reason, for what) of each time that the run said that it waits."""
         self.let_go: list[str] = []
         """Hosts that drained and hold nothing any more."""
         self.fences: list[int] = []
@@ -322,8 +326,10 @@ class PlayedPool:
         self.run = Run(
             devices,
             SECRET,
+            policy=policy,
             fence=self._fence,
             released=self._let_go,
+            waits=self._waits,
             recovered=self._recovered,
             failed=self._failed,
         )
@@ -335,7 +341,11 @@ class PlayedPool:
         self.let_go.append(id)
         self.happened()
 
-    def _recovered(self, change: run_module.Recovered) -> None:
+    def _waits(self, *what: str) -> None:
+        self.waits.append(what)  # type: ignore[arg-type]
+        self.happened()
+
+    def _recovered(self, change: Recovered) -> None:
         self.recovered.put_nowait(change)
 
     def _failed(self, failure: Any) -> None:
@@ -387,7 +397,7 @@ class PlayedPool:
 
     async def snapshot(self) -> None:
         """Takes a snapshot now. Raises what that raises."""
-        await self.run._snapshot(await self.run.world())
+        await self.run._saving.save(await self.run.world())
 
     async def beat(self) -> None:
         while True:
@@ -452,10 +462,12 @@ class PlayedPool:
 
 
 @contextlib.asynccontextmanager
-async def played(hosts: int = 3, devices: int = 6, *, pause_s: float = NEVER_S) -> AsyncIterator[PlayedPool]:
+async def played(
+    hosts: int = 3, devices: int = 6, *, pause_s: float = NEVER_S, policy: Policy = Policy.STACK
+) -> AsyncIterator[PlayedPool]:
     """A run on hosts h0, h1, ... of two devices each; by itself it takes snapshots with this pause, in seconds."""
-    with mock.patch.object(run_module, "_SHORTEST_S", pause_s):
-        pool = PlayedPool(devices)
+    with mock.patch.object(saving, "_SHORTEST_S", pause_s):
+        pool = PlayedPool(devices, policy)
         async with pool._stack:
             beating = asyncio.create_task(pool.beat())
             try:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elastic.controller.placement import Candidate, Lost, Placement, Policy, Waiting, place
+from elastic.controller.placement import Candidate, Lost, Placement, Policy, Refused, Waiting, place
 
 
 def pool(**sizes):
@@ -103,7 +103,7 @@ def test_every_policy_uses_a_spare(policy):
 
 def test_to_wait_is_to_say_how_much_is_missing():
     answer = place(2, without(FOUR, "h1"), 8, FIRST, Policy.WAIT)
-    assert answer == Waiting(2, "2 of 8 virtual devices have no physical device left; h1 is gone; waiting for hosts")
+    assert answer == Waiting(2, "2 of 8 virtual devices have no physical device left; h1 is gone")
     assert isinstance(place(2, FOUR, 8, FIRST, Policy.WAIT), Placement)
 
 
@@ -114,13 +114,16 @@ def test_to_surface_is_to_say_which_devices_are_lost():
     assert "h1 is gone; the policy is to tell the client" in answer.reason
 
 
-def test_only_to_spare_is_to_leave_free_devices_of_survivors_alone():
+def test_only_to_spare_is_to_refuse_without_one():
+    answer = place(2, without(FOUR, "h1"), 8, FIRST, Policy.SPARE)
+    lack = "2 of 8 virtual devices have no physical device left; h1 is gone, and there is no spare"
+    assert answer == Refused(2, lack)
+
+
+@pytest.mark.parametrize("policy", Policy)
+def test_a_free_device_of_a_survivor_is_as_good_as_a_spare(policy):
     first = place(1, pool(a=4, b=4), 6)
-    assert place(2, pool(a=6), 6, first, Policy.SPARE) == Waiting(
-        3, "3 of 6 virtual devices have no physical device left; b is gone; waiting for spares"
-    )
-    assert isinstance(place(2, pool(a=6), 6, first, Policy.WAIT), Placement)
-    assert place(2, pool(a=6, c=3), 6, first, Policy.SPARE).by_host() == {"a": [0, 1, 2], "c": [3, 4, 5]}
+    assert place(2, pool(a=6), 6, first, policy).by_host() == {"a": [0, 1, 2, 3, 4, 5]}
 
 
 def test_where_no_host_is_left_even_stacking_waits():
@@ -163,11 +166,8 @@ def costs(hosts, owners, previous):
 
 def possible(hosts, devices, previous, policy):
     usable = [host for host in hosts if not host.barred]
-    had = previous.by_host() if previous else {}
     for owners in itertools.product([host.id for host in usable], repeat=devices):
         if policy is not Policy.STACK and any(owners.count(host.id) > host.devices for host in usable):
-            continue
-        if policy is Policy.SPARE and any(host in had and owners.count(host) > len(had[host]) for host in owners):
             continue
         yield owners
 
@@ -198,8 +198,8 @@ def test_what_is_missing_is_missing(case, policy):
     answer = place(2, hosts, devices, previous, policy)
     if isinstance(answer, Placement):
         return
-    missing = answer.missing if isinstance(answer, Waiting) else len(answer.devices)
-    assert (policy is Policy.SURFACE) == isinstance(answer, Lost)
+    missing = len(answer.devices) if isinstance(answer, Lost) else answer.missing
+    assert type(answer) is {Policy.SPARE: Refused, Policy.WAIT: Waiting, Policy.SURFACE: Lost}[policy]
     enough = [*hosts, Candidate("new", missing)]
     assert isinstance(place(2, enough, devices, previous, policy), Placement)
     if missing > 1:
@@ -236,7 +236,7 @@ def test_a_placement_is_whole_and_a_spare_is_used_only_if_it_must(case, policy):
     assert [list(answer.local_devices(rank)) for rank in range(len(held))] == list(held.values())
     assert place(3, hosts, devices, answer, Policy.STACK).by_host() == held
     spares = [host for host in answer.hosts if previous is None or host not in previous.hosts]
-    if spares and policy is not Policy.SPARE:
+    if spares:
         room = sum(host.devices for host in hosts if host.id in answer.hosts and host.id != spares[-1])
         assert room < devices
 

@@ -8,10 +8,10 @@ from types import SimpleNamespace
 import pytest
 
 from elastic.commands import Command
-from elastic.controller import run as run_module
 from elastic.controller.programs import Source
 from elastic.controller.requests.programs import _load as load_for_a_session
 from elastic.controller.status_report import About
+from elastic.errors import PoolError
 from elastic.status import Code, StatusError
 from tests.elastic.controller.played import ABORTED, PlayedExecutor, made_by, told, with_hosts
 
@@ -202,14 +202,14 @@ def test_a_second_loss_may_come_at_any_time(phase, agent):
 def test_hosts_that_die_while_the_fence_goes_up_are_not_counted_on():
     async def play(pool):
         array = pool.put(b"x")
-        fence = pool.run._fence
+        fence = pool.run._worlds.fence
 
         async def slow_fence(generation):
             await fence(generation)
             if generation == 2:
                 pool.hosts["h2"].die()
 
-        pool.run._fence = slow_fence
+        pool.run._worlds.fence = slow_fence
         pool.hosts["h1"].die()
         await pool.recovered.get()
         assert pool.run.placement.hosts == ("h0",)
@@ -294,7 +294,7 @@ def test_a_run_whose_arrays_are_gone_fails_with_the_arrays_and_the_host(caplog, 
         path.touch()
         pool.put(b"z", file=str(path), file_bytes=1)
         assert not path.exists()
-        assert (len(pool.run._journal.entries), pool.run.congested) == (0, False)
+        assert (len(pool.run._line.journal.entries), pool.run.congested) == (0, False)
 
     with_hosts(play, pause_s=0.001)
     assert [record for record in caplog.records if record.levelno >= logging.CRITICAL] == []
@@ -303,7 +303,7 @@ def test_a_run_whose_arrays_are_gone_fails_with_the_arrays_and_the_host(caplog, 
 def test_a_world_that_cannot_be_formed_over_and_over_is_given_up():
     async def play(pool):
         async def take_standby():
-            raise run_module.PoolError("host h0: it has none")
+            raise PoolError("host h0: it has none")
 
         pool.hosts["h0"].take_standby = take_standby
         array = pool.put(b"x")

@@ -77,7 +77,7 @@ class Client:
     def lose_host(self, number):
         """One at a time: nothing can save what all of its homes have lost at once."""
         snapshots = self.pool.run._snapshots
-        at_rest = self.pool.run._world is not None and not snapshots.exposed and not self.losing
+        at_rest = self.pool.run._line.now is not None and not snapshots.exposed and not self.losing
         if len(self.pool.hosts) > 1 and at_rest and all(task.done() for task in self.tasks):
             hosts = sorted(self.pool.hosts)
             self.pool.hosts[hosts[number % len(hosts)]].die()

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from elastic.commands import Command
-from elastic.controller import run as run_module
+from elastic.controller import line
 from elastic.controller.snapshots import SnapshotError
 from elastic.controller.world import WorldLost
 from elastic.status import StatusError
@@ -52,10 +52,10 @@ def test_a_snapshot_is_due_at_once_when_the_journal_is_large(monkeypatch):
         await pool.until(lambda: pool.hosts["h0"].kept)
         large = pool.put(bytes(1000))
         await pool.until(lambda: len(pool.hosts["h0"].kept) == 2)
-        assert pool.run._journal.nbytes < 1000
+        assert pool.run._line.journal.nbytes < 1000
         assert len(await pool.read(large)) == 1000
 
-    monkeypatch.setattr(run_module, "_LARGE", 1000)
+    monkeypatch.setattr(line, "_LARGE", 1000)
     with_hosts(play, pause_s=0.001)
 
 
@@ -76,7 +76,7 @@ def test_no_more_is_taken_from_the_client_while_the_journal_is_full(monkeypatch)
         await pool.snapshot()
         assert (heard[-1], pool.run.congested) == (False, False)
 
-    monkeypatch.setattr(run_module, "_FULL", 1000)
+    monkeypatch.setattr(line, "_FULL", 1000)
     with_hosts(play)
 
 
@@ -186,7 +186,7 @@ def test_what_a_spare_held_gets_another_home_when_it_is_gone():
 
     async def play(pool):
         x = pool.put(b"x", (0, 1))
-        pool.run._moves.clear()
+        pool.run._worlds.moves.clear()
         await pool.snapshot()
         assert "h1" not in pool.run.placement.hosts
         assert pool.hosts["h1"].memory

@@ -1,0 +1,244 @@
+"""The line: what a run was asked to do, in order, and the one world that is told of it.
+
+Who sends here never learns that a world was lost. What is sent stands in the journal; the next world is told what it
+holds, and questions that were not answered are answered by that one. Which world comes next is `recovery`'s matter.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from elastic import wire
+from elastic.commands import Command
+from elastic.controller.journal import NAME_FILES, Answer, Entry, Journal
+from elastic.controller.programs import ProgramTable
+from elastic.controller.replay import Verification, tell_all
+from elastic.controller.world import World, WorldLost
+from elastic.errors import HostLostError
+from elastic.status import Code, StatusError
+
+_LARGE = 256 << 20
+"""Bytes of the journal at which a snapshot is due at once."""
+
+_FULL = 512 << 20
+"""Bytes of the journal at which no more is taken from the client."""
+
+
+class Line:
+    """One ordered stream of commands to whichever world there is."""
+
+    def __init__(self, virtual_devices: int, programs: ProgramTable) -> None:
+        self.virtual_devices = virtual_devices
+        self.journal = Journal()
+        self.requests = itertools.count(1)
+        """Numbers of requests, which no two worlds may share."""
+        self.failure: HostLostError | None = None
+        """Why there will be no world any more."""
+        self.on_congestion: Callable[[], None] = lambda: None
+        self.now: World | None = None
+        """The world that is told of everything; None while there is none."""
+        self.forgotten = 0
+        """Clients whose account was ended."""
+        self._programs = programs
+        self._unloaded: set[int] = set()
+        """The programs that the world has not been told to load."""
+        self._formed = asyncio.Event()
+        self._answer_came = asyncio.Event()
+        self._large = asyncio.Event()
+
+    # What is sent
+
+    def send(
+        self,
+        devices: tuple[int, ...],
+        command: Command,
+        arguments: Sequence[Any],
+        payload: wire.Bytes = b"",
+        *,
+        file: str | None = None,
+        file_bytes: int = 0,
+    ) -> None:
+        """Sends a command to the hosts that own any of the virtual devices; in order, whatever becomes of hosts.
+
+        `file` is one that the command names: it is kept for as long as the command may have to be told again.
+        Raises `StatusError` if a device does not exist.
+        """
+        self._check(devices)
+        header = wire.frame_header((command, *arguments), len(payload))
+        program = _program_of(command, arguments)
+        self._add(Entry(devices, command, header, payload, program=program, file=file, file_bytes=file_bytes))
+
+    def ask(
+        self,
+        devices: tuple[int, ...],
+        command: Command,
+        arguments: Sequence[Any],
+        answer: Answer,
+        payload: wire.Bytes = b"",
+    ) -> None:
+        """Sends a command that each owner of the devices answers; `answer` is called once, when all have.
+
+        It gets the first error, else the result and payload of the first owner. Raises as `send` does.
+        """
+        self._check(devices)
+        if self.failure is not None:
+            answer(StatusError(Code.UNAVAILABLE, str(self.failure)), None, b"")
+            return
+        request = next(self.requests)
+        header = wire.frame_header((command, request, *arguments), len(payload))
+        self._add(
+            Entry(devices, command, header, payload, request, answer, _program_of(command, [request, *arguments]))
+        )
+
+    async def world(self) -> World:
+        """The world, once there is one that has been told everything. Raises `StatusError` if the run has failed."""
+        while self.now is None:
+            if self.failure is not None:
+                raise StatusError(Code.UNAVAILABLE, str(self.failure))
+            await self._formed.wait()
+        return self.now
+
+    @property
+    def congested(self) -> bool:
+        """True while a host takes commands more slowly than they are sent, or the journal is full."""
+        return self.journal.nbytes > _FULL or (self.now is not None and self.now.congested)
+
+    def _check(self, devices: Sequence[int]) -> None:
+        if not all(0 <= device < self.virtual_devices for device in devices):
+            raise StatusError(
+                Code.INVALID_ARGUMENT,
+                f"virtual devices {list(devices)} do not all exist; there are {self.virtual_devices}",
+            )
+
+    def _add(self, entry: Entry) -> None:
+        if self.failure is not None:
+            entry.discard()
+            return
+        full = self.journal.nbytes > _FULL
+        self.journal.add(entry)
+        if self.journal.nbytes > _LARGE:
+            self._large.set()
+        if self.journal.nbytes > _FULL and not full:
+            self.on_congestion()
+        if self.now is not None:
+            self._tell(self.now, entry)
+
+    # What a world is told
+
+    def use(self, world: World) -> tuple[int, Verification]:
+        """From now on this world is told everything, beginning with what the journal holds.
+
+        Returns how many operations that is, and what becomes of the reads that were answered before.
+        """
+        self.now = world
+        world.on_congestion = lambda: self.on_congestion()
+        self._formed.set()
+        told = tell_all(self.journal, world, partial(self._tell, world))
+        self.on_congestion()
+        return told
+
+    def leave(self) -> World | None:
+        """Sends nothing to the world any more; what comes waits in the journal for the next one."""
+        world, self.now = self.now, None
+        self._formed.clear()
+        self.on_congestion()
+        return world
+
+    def load_programs(self, world: World) -> None:
+        """Has a new world load what the journal runs; all else is loaded when somebody uses it, or by `load_rest`."""
+        self._unloaded = set(self._programs.numbers)
+        self._load(world, self._programs_to_run())
+
+    async def load_rest(self, world: World) -> None:
+        """Has all other programs loaded, when the hosts have done what the journal holds."""
+        with contextlib.suppress(WorldLost):  # Which is the next recovery's matter.
+            await world.call_each(Command.PING, lambda _: [])
+            if self.now is world:
+                self._load(world, [program for program in self._programs.numbers if program in self._unloaded])
+
+    def _load(self, world: World, programs: Sequence[int]) -> None:
+        self._unloaded.difference_update(programs)
+        self._programs.post(world, programs)
+
+    def _programs_to_run(self) -> list[int]:
+        """The programs that the journal runs, in the order in which it does."""
+        entries = (entry for entry in self.journal.entries if not entry.settled)
+        return list(dict.fromkeys(entry.program for entry in entries if entry.command == Command.EXECUTE))
+
+    def _tell(self, world: World, entry: Entry) -> None:
+        if entry.program in self._unloaded:
+            self._load(world, [entry.program] if entry.command != Command.UNLOAD else [])
+            self._unloaded.discard(entry.program)
+        if entry.answer is not None:
+            world.expect(entry.devices, entry.request, lambda *outcome: self._answered(entry, *outcome))
+        far = entry.without_file if entry.command in NAME_FILES else None
+        world.post(entry.devices, entry.header, entry.payload, far)
+
+    def _answered(self, entry: Entry, error: StatusError | None, result: Any, payload: wire.Bytes) -> None:
+        if isinstance(error, WorldLost):
+            self._answer_came.set()
+            return  # The next world will be asked.
+        answer, entry.answer = entry.answer, None
+        if entry.command is Command.READ and error is None:
+            entry.seen = result
+        self._answer_came.set()
+        if answer is not None:
+            answer(error, result, payload)
+
+    # What need not be told again
+
+    @property
+    def large(self) -> bool:
+        """Whether the journal is so large that a snapshot is due at once."""
+        return self.journal.nbytes >= _LARGE
+
+    async def until_large(self, seconds: float) -> None:
+        """Waits, but not while the journal grows large."""
+        self._large.clear()
+        if not self.large and seconds > 0:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._large.wait(), seconds)
+
+    async def settle(self, world: World, position: int) -> None:
+        """Waits until nobody waits for an answer from before a position. Raises `WorldLost`."""
+        waiting = self.journal.waiting_before(position)
+        while waiting and world.failure is None:
+            self._answer_came.clear()
+            await self._answer_came.wait()
+            waiting = [entry for entry in waiting if entry.answer is not None]
+        # Another world is being formed of the snapshot before: that one has to stay as it is.
+        if world.failure is not None:
+            raise WorldLost(world.failure)
+
+    def trim(self, position: int) -> None:
+        """Forgets what lies before a position."""
+        trimmed = self.journal.trim(position)
+        self._programs.forget([entry.program for entry in trimmed if entry.command == Command.UNLOAD])
+
+    def forget(self) -> None:
+        """Ends the account of a client that has left: nothing that it sent needs to be told again."""
+        self.trim(self.journal.end)
+        self.forgotten += 1
+
+    def fail(self, failure: HostLostError) -> None:
+        """There will be no world any more: whoever waits is told why."""
+        self.failure = failure
+        self._formed.set()
+        status = StatusError(Code.UNAVAILABLE, str(failure))
+        waiting = self.journal.waiting_before(self.journal.end)
+        self.trim(self.journal.end)
+        for entry in waiting:
+            self._answered(entry, status, None, b"")
+        self.on_congestion()
+
+
+def _program_of(command: Command, arguments: Sequence[Any]) -> int:
+    """The program that a command is about, 0 if it is about none."""
+    if command == Command.EXECUTE:
+        return int(arguments[0])
+    return int(arguments[1]) if command in (Command.UNLOAD, Command.TEXT, Command.COST) else 0

@@ -1,0 +1,176 @@
+"""Recovery: from a world that is lost, or left, to the next one that has been told everything.
+
+Fence, world, arrays, journal, in this order; over and over, since more may be lost meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from elastic.controller.callbacks import CallbackSwitch
+from elastic.controller.changes import Changes, Recovered, now_text
+from elastic.controller.line import Line
+from elastic.controller.replay import Suspicion, Verification, find_culprit
+from elastic.controller.snapshots import DataLossError, SnapshotError, Snapshots
+from elastic.controller.world import World, WorldLost
+from elastic.controller.worlds import NoPlacementError, NoSpareError, Worlds
+from elastic.errors import HostLostError, PoolError
+
+log = logging.getLogger(__name__)
+
+_MOST_ATTEMPTS = 10
+"""Worlds that may fail in a row, none of them told all that the journal holds, before the run is given up."""
+
+
+class Recovery:
+    """What is done when a run needs another world."""
+
+    def __init__(
+        self,
+        line: Line,
+        worlds: Worlds,
+        snapshots: Snapshots,
+        callbacks: CallbackSwitch,
+        *,
+        start: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
+        waits: Callable[[str, str, str], None],
+        recovered: Callable[[Recovered], None],
+        give_up: Callable[[HostLostError], None],
+    ) -> None:
+        """`start(work)` does something in the background. `waits(host, reason, for what)` is called when a recovery has
+        to wait for hosts, `recovered` after each, `give_up` if there is none."""
+        self.doing, self.cause = "recovering", ""
+        """What goes on while there is no world, and why."""
+        self.detect = 0.0
+        """From the last sign of life of what was lost until that was noticed; seconds."""
+        self.changes = Changes()
+        self.verification = Verification()
+        """Of the last replay."""
+        self._line = line
+        self._worlds = worlds
+        self._snapshots = snapshots
+        self._callbacks = callbacks
+        self._start = start
+        self._waits = waits
+        self._recovered = recovered
+        self._give_up = give_up
+        self._replayed = 0
+        self._suspicion = Suspicion()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def begin(self, failure: HostLostError) -> None:
+        """A world was lost and is left."""
+        self._in_background(self.recover(failure))
+
+    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        self._tasks = [*(task for task in self._tasks if not task.done()), self._start(work)]
+
+    def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+
+    async def recover(self, failure: HostLostError, kind: str = "lost", began: float | None = None) -> None:
+        """Forms worlds until one has been told everything."""
+        began = began or time.monotonic()
+        noticed = now_text()
+        attempts, lack = 0, ""
+        while attempts < _MOST_ATTEMPTS:
+            self.doing = "moving" if kind == "moved" else "recovering"
+            self.cause = f"host {failure.host}: {failure.reason}"
+            self._suspicion.world_lost(failure, self._line.journal)
+            try:
+                phases = await self._next_world(began)
+            except NoSpareError as error:
+                self._give_up(_hopeless(failure, f"{error} (--spares N keeps N of them, --on-loss wait waits for one)"))
+                return
+            except NoPlacementError as error:
+                if lack != str(error):
+                    lack = str(error)
+                    self._waits(failure.host, failure.reason, lack)
+                await self._wait(lack)
+                continue
+            except DataLossError as error:
+                self._give_up(_hopeless(failure, error.message))
+                return
+            except (PoolError, WorldLost, SnapshotError) as error:
+                log.warning("generation %d failed: %s", self._worlds.generation, error)
+                failure = error.failure if isinstance(error, WorldLost) else failure
+                failure = error if isinstance(error, HostLostError) else failure
+                # Who kills hosts may go on for as long as there are any.
+                attempts += not isinstance(error, (WorldLost, HostLostError)) or failure.by_itself
+                self._worlds.lose_useless()
+                continue
+            change = Recovered(
+                kind,
+                failure.host,
+                failure.reason,
+                self._worlds.placement.reason if self._worlds.placement else "",
+                phases,
+                self._replayed,
+                detected_by=failure.detected_by,
+                detect=self.detect if kind == "lost" else 0.0,
+                time=noticed,
+            )
+            self.changes.add(change, self.verification)
+            self._recovered(change)
+            # Until the next snapshot the next loss must not be one too many.
+            with contextlib.suppress(SnapshotError):
+                await self._snapshots.protect()
+            return
+        self._give_up(failure)
+
+    async def _wait(self, lack: str) -> None:
+        """Waits for a host to come."""
+        log.warning("%s", lack)
+        self.doing, self.cause = "waiting", f"{self.cause}; {lack}"
+        self._worlds.joined.clear()
+        await self._worlds.joined.wait()
+
+    async def _next_world(self, began: float) -> dict[str, float]:
+        """Forms a world and tells it everything; seconds by phase. Raises `PoolError`, `WorldLost` and the like."""
+        self._callbacks.repeat()
+        forgotten = self._line.forgotten
+        world = await self._worlds.form(self._line.virtual_devices)
+        try:
+            formed = time.monotonic()
+            self._line.load_programs(world)
+            await self._snapshots.restore(world)
+            restored = time.monotonic()
+            if self._suspicion.raised:
+                await self._find_culprit(world)
+                self._worlds.end(world)
+                return await self._next_world(began)
+            if world.failure is not None:
+                raise world.failure
+            if self._line.forgotten != forgotten:
+                raise WorldLost(HostLostError("", "it was given what a client had that has left meanwhile"))
+        except BaseException:
+            self._worlds.end(world)
+            raise
+        self._replayed, self.verification = self._line.use(world)
+        self._in_background(self._line.load_rest(world))
+        return {
+            "fence": self._worlds.fenced - began,
+            "world": formed - self._worlds.fenced,
+            "restore": restored - formed,
+            "replay": time.monotonic() - restored,
+        }
+
+    async def _find_culprit(self, world: World) -> None:
+        """Uses a world up to find the operation that ends worlds. Raises `WorldLost` if it has ended this one, too."""
+        try:
+            await find_culprit(self._line.journal, world)
+        except WorldLost as lost:
+            if lost.failure.by_itself:
+                self._suspicion.settle()
+            raise
+        self._suspicion.settle()
+
+
+def _hopeless(failure: HostLostError, why_not: str) -> HostLostError:
+    return HostLostError(failure.host, failure.reason, failure.detected_by, failure.by_itself, why_not)

@@ -1,0 +1,236 @@
+"""The hosts of a run, and its worlds one after the other: formed of hosts that live, watched, and ended.
+
+Why a world is formed, and what it is told, is not decided here (`recovery`, `line`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from elastic.controller.callbacks import CallbackSwitch
+from elastic.controller.host_book import HostBook
+from elastic.controller.hosts import Host
+from elastic.controller.placement import Candidate, Lost, Placement, Policy, Refused, Waiting, place
+from elastic.controller.status_report import HostFacts
+from elastic.controller.watch import Watch
+from elastic.controller.world import World
+from elastic.errors import HostLostError, PoolError
+
+
+class NoPlacementError(PoolError):
+    """There are too few hosts to place the virtual devices on; others may come."""
+
+
+class NoSpareError(NoPlacementError):
+    """There are too few hosts to place the virtual devices on, and the policy is not to wait for others."""
+
+
+@dataclass(frozen=True)
+class Move:
+    """A reason to go on with other hosts, though none was lost."""
+
+    host: str
+    reason: str
+    detected_by: str
+
+
+class Worlds:
+    """The worlds of a run, of which one at a time is in use, and the hosts that they are formed of."""
+
+    def __init__(
+        self,
+        secret: bytes,
+        callbacks: CallbackSwitch,
+        requests: itertools.count[int],
+        policy: Policy,
+        *,
+        fence: Callable[[int], Awaitable[None]],
+        released: Callable[[str], None],
+        failed: Callable[[HostLostError], None],
+    ) -> None:
+        """`policy` says what is done when there are too few devices.
+
+        `fence(generation)` is awaited before a world is formed, `released(host)` called when a host that drained holds
+        nothing any more, or is of no use, and `failed(error)` once for each world that breaks.
+        """
+        self.hosts: dict[str, Host] = {}
+        self.moves: list[Move] = []
+        """What calls for other hosts, until a world is formed for it."""
+        self.joined = asyncio.Event()
+        """Set when a host has come."""
+        self.on_lost: Callable[[str], None] = lambda _: None
+        """Called with each host that is gone, with all that it held."""
+        self.generation = 0
+        self.placement: Placement | None = None
+        """The newest."""
+        self.fenced = 0.0
+        """When the newest fence was up, on the monotonic clock."""
+        self.fence = fence
+        self.policy = policy
+        self._secret = secret
+        self._callbacks = callbacks
+        self._requests = requests
+        self._released = released
+        self._failed = failed
+        self._watch = Watch()
+        self._book = HostBook(self._watch)
+        self._worlds: list[World] = []
+        """The one in use, and the one that is being formed."""
+        self._executors: dict[tuple[str, int], tuple[str, int]] = {}
+        """(host, pid) -> what the watch knows it by."""
+
+    # Hosts
+
+    def join(self, host: Host) -> None:
+        """A host more, which takes part from the next world on."""
+        self.hosts[host.id] = host
+        self._book.joined(host, time.monotonic())
+        self._watch.begin(host.id, host.incarnation, lambda reason: self._host_silent(host, reason))
+        host.on_beat = lambda moved: self._heard(host, moved)
+        host.on_wrong_result = lambda check: self._watch.wrong_result(host.id, host.incarnation, check)
+        self.moves.append(Move(host.id, "it joined", "its registration in the pool"))
+        self.joined.set()
+
+    def drain(self, id: str, reason: str) -> None:
+        """A host is about to go."""
+        host = self.hosts.get(id)
+        if host is not None and not host.draining:
+            host.draining = True
+            self.moves.append(Move(id, reason, "the host itself, which announced it"))
+
+    def lose(self, id: str, reason: str, detected_by: str) -> None:
+        """A host's agent is gone, and with it all that ran there."""
+        host = self.hosts.pop(id, None)
+        if host is not None:
+            self._book.lost(id, reason)
+            self._watch.end(id, host.incarnation)
+        self.on_lost(id)
+        for world in self._worlds:
+            if id in world.placement.hosts:
+                world.lost(id, reason, detected_by)
+
+    def lose_useless(self) -> None:
+        """Does without the hosts that cannot have executors any more."""
+        for id in [id for id, host in self.hosts.items() if host.failure is not None]:
+            self.lose(id, "it cannot have executors any more", AGENT_CLOSED)
+            self._released(id)
+
+    @property
+    def left(self) -> list[str]:
+        """Hosts that are about to go and have no virtual device any more."""
+        used = self.placement.hosts if self.placement else ()
+        return [id for id, host in self.hosts.items() if host.draining and id not in used]
+
+    def release(self) -> None:
+        """Lets go of hosts that drained, now that all they held is elsewhere."""
+        for id in self.left:
+            host = self.hosts.pop(id)
+            self._watch.end(id, host.incarnation)
+            self._book.left(id)
+            self.on_lost(id)
+            self._released(id)
+
+    def silence(self, host: str, now: float) -> float:
+        """Seconds since the last sign of life of a host or of its executor, whichever was silent for longer."""
+        executors = [name for (owner, _), (name, _) in self._executors.items() if owner == host]
+        return max(filter(None, (self._watch.silence(name, now) for name in (host, *executors))), default=0.0)
+
+    def facts(self, world: World | None, now: float) -> list[HostFacts]:
+        """The hosts as they are shown, at a time of the monotonic clock, while a world is in use."""
+        executors = {} if world is None else {host: pid for pid, host in world.executors.items()}
+        known = {host: (pid, self._executors.get((host, pid), ("", 0))[0]) for host, pid in executors.items()}
+        placed = self.placement.by_host() if self.placement and world is not None else {}
+        return self._book.facts(self.hosts, placed, known, now)
+
+    def _heard(self, host: Host, executors: Sequence[int]) -> None:
+        self._watch.heard(host.id, host.incarnation)
+        for pid in executors:
+            if (host.id, pid) in self._executors:
+                self._watch.heard(*self._executors[host.id, pid])
+
+    def _host_silent(self, host: Host, reason: str) -> None:
+        silent = host.failure is None
+        host.close()
+        heard = "the failure detector: its agent's heartbeats stopped" if silent else "its agent, by a health check"
+        self.lose(host.id, reason, heard)
+
+    # Worlds
+
+    async def form(self, virtual_devices: int) -> World:
+        """The next generation's world. Raises `NoPlacementError`, `PoolError` or `HostLostError` if there is none."""
+        await self.fence(self.generation + 1)
+        self.fenced = time.monotonic()
+        self.generation += 1
+        # Not sooner: while the fence went up, hosts may have come and gone.
+        placement = self._place(virtual_devices)
+        if isinstance(placement, Refused):
+            raise NoSpareError(placement.reason)
+        if not isinstance(placement, Placement):
+            raise NoPlacementError(placement.reason)
+        self.placement = placement
+        try:
+            return await World.form(
+                placement,
+                self.hosts,
+                self._secret,
+                self._callbacks,
+                self._requests,
+                self._failed,
+                self._enlisted,
+            )
+        except BaseException:
+            self.close_worlds()
+            raise
+
+    def may_move(self, virtual_devices: int) -> bool:
+        """Whether the run can do without the hosts that are about to go."""
+        return isinstance(self._place(virtual_devices), Placement)
+
+    def _place(self, virtual_devices: int) -> Placement | Waiting | Refused | Lost:
+        candidates = [
+            Candidate(host.id, host.devices, barred="about to go" if host.draining else "")
+            for host in self.hosts.values()
+        ]
+        return place(self.generation, candidates, virtual_devices, self.placement, self.policy)
+
+    def end(self, world: World) -> None:
+        """Kills a world's executors."""
+        for pid, host in world.executors.items():
+            name = self._executors.pop((host, pid), None)
+            if name is not None:
+                self._watch.end(*name)
+        if world in self._worlds:
+            self._worlds.remove(world)
+        world.close()
+
+    def close_worlds(self) -> None:
+        """Kills all executors."""
+        for world in list(self._worlds):
+            self.end(world)
+
+    def close(self) -> None:
+        """Kills all executors, and watches nobody any more."""
+        self._watch.close()
+        self.close_worlds()
+
+    def _enlisted(self, world: World) -> None:
+        """A world has executors: from now on it can lose them."""
+        self._worlds.append(world)
+        generation = world.placement.generation
+        for pid, host in world.executors.items():
+            name = f"executor of {host} in generation {generation}", 1
+            self._executors[host, pid] = name
+            self._watch.begin(*name, partial(self._frozen, world, host))
+
+    def _frozen(self, world: World, host: str, reason: str) -> None:
+        detected_by = "the failure detector: its executor's heartbeats stopped"
+        world.lost(host, f"its executor is frozen: {reason}", detected_by)
+
+
+AGENT_CLOSED = "the controller: its agent's connection closed"
+"""How most losses are noticed."""
