@@ -1,0 +1,102 @@
+"""Networks of namespaces: real interfaces, real packets."""
+
+import contextlib
+import socket
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from chaos import network as network_module
+from chaos.network import Network, NetworkError, missing
+
+pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
+
+ECHO = """
+import socket, sys
+with socket.create_server((sys.argv[1], 0)) as server:
+    print(server.getsockname()[1], flush=True)
+    connection, _ = server.accept()
+    while data := connection.recv(100):
+        connection.sendall(data)
+"""
+
+
+@pytest.fixture
+def network():
+    with Network(["a", "b"]) as network:
+        yield network
+
+
+@contextlib.contextmanager
+def echo(network, host):
+    """A connection to a program on a host, which answers all that it is told."""
+    command = network.command(host, [sys.executable, "-c", ECHO, network.address(host)])
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        port = int(process.stdout.readline())
+        with socket.create_connection((network.address(host), port), 10) as connection:
+            yield connection
+        process.kill()
+
+
+def says(connection, word):
+    connection.sendall(word)
+    return connection.recv(100)
+
+
+def test_hosts_are_reached_by_their_addresses(network):
+    with echo(network, "a") as a, echo(network, "b") as b:
+        assert says(a, b"x") == b"x"
+        assert says(b, b"y") == b"y"
+
+
+def test_who_is_cut_off_hears_nothing_until_the_cable_is_back_and_others_notice_nothing(network):
+    with echo(network, "a") as a, echo(network, "b") as b:
+        network.cut("a")
+        a.sendall(b"lost?")
+        a.settimeout(0.5)
+        with pytest.raises(TimeoutError):
+            a.recv(100)
+        assert says(b, b"y") == b"y"
+        a.settimeout(20)
+        network.heal("a")
+        assert a.recv(100) == b"lost?"  # TCP sends it again.
+
+
+def test_networks_beside_each_other_have_different_addresses_and_none_stays():
+    with Network(["a"]) as one, Network(["a"]) as two:
+        bridges = {one.gateway, two.gateway}
+        assert len(bridges) == 2
+        assert bridges <= addresses()
+    assert not bridges & addresses()
+
+
+def test_networks_can_be_made_at_the_same_time():
+    made = []
+
+    def make():
+        with Network(["a", "b"]) as network:
+            made.append(network.gateway)
+
+    threads = [threading.Thread(target=make) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(made) == 3
+    assert not set(made) & addresses()
+
+
+def test_a_network_of_too_many_hosts_is_not_begun(monkeypatch):
+    before = addresses()
+    monkeypatch.setattr(network_module, "_MOST_HOSTS", 2)
+    with pytest.raises(NetworkError, match="at most 2 hosts, not 3"):
+        Network(["a", "b", "c"])
+    assert addresses() == before
+
+
+def addresses():
+    """All IPv4 addresses of this namespace."""
+    shown = subprocess.run(["ip", "-o", "-4", "address"], capture_output=True, text=True, check=True).stdout
+    return {line.split()[3].partition("/")[0] for line in shown.splitlines()}
