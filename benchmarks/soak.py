@@ -20,7 +20,7 @@ from pathlib import Path
 import psutil
 
 PROGRAM = """
-import sys
+import os, sys
 import jax, jax.numpy as jnp, numpy as np
 from functools import partial
 from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
@@ -39,6 +39,9 @@ def step(w_HxH, x_BxH):
 
 rng = np.random.default_rng(0)
 for i in range(steps):
+    if len(sys.argv) > 2 and os.path.exists(sys.argv[2]):
+        steps = i
+        break
     x_BxH = jax.device_put(rng.standard_normal((64, 128), dtype=np.float32), rows)
     w_HxH, loss = step(w_HxH, x_BxH)
     value = float(loss)
