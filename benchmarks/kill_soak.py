@@ -5,8 +5,8 @@
 The program is that of soak.py, on a pool of hosts of which one loses its executor, or in one of four cases its agent,
 after every so many seconds. Shown are the memory that is each process's own (USS), in MiB by role, the open descriptors
 of controller, agents and launcher, the files in the run's directory of shared memory and their MiB. Exit code 1 if what
-belongs to controller, launcher, membership server or shared memory has grown by more than a tenth and 8 MiB from a third
-of the run to its end, if the script failed, or if a process or a directory is left.
+belongs to controller, launcher, membership server or shared memory has grown by more than a tenth and 8 MiB from a
+third of the run to its end, if the script failed, or if a process or a directory is left.
 """
 
 from __future__ import annotations
