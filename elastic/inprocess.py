@@ -63,8 +63,8 @@ def init(
         hosts: how many hosts to simulate, each a set of processes of about 250 MB.
         devices_per_host: devices of each; ``jax.devices()`` shows their product.
         spares: how many hosts to simulate besides, which take over when others are lost.
-        on_loss: what to do when a host is lost and no spare is left: ``stack``, ``spare`` or ``wait`` (see
-            ``elastic run --help``).
+        on_loss: what to do when a host is lost and no spare is left: ``stack``, ``spare``, ``wait`` or
+            ``surface`` (see ``elastic run --help``).
         listen: ``HOST:PORT`` where other processes reach the controller, too.
         log_dir: a directory that keeps the logs of the pool's processes.
 

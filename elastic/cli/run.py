@@ -92,8 +92,9 @@ def add(subparsers: argparse._SubParsersAction[Any]) -> None:
         choices=list(Policy),
         default=Policy.STACK,
         help="when a host is lost, free devices, as those of spares, take its virtual devices over; if they do not "
-        "suffice, the others carry more (stack, the default), the run ends with an error (spare), or it waits until a "
-        "host comes (wait)",
+        "suffice, the others carry more (stack, the default), the run ends with an error (spare), it waits until a "
+        "host comes (wait), or the script is told (surface): its arrays with a shard there become errors (DATA_LOSS), "
+        "all else goes on; devices have a slice_index, the number of their host, as scripts with elastic_retry expect",
     )
     parser.add_argument("--log-dir", metavar="DIR", help="keep the logs of all processes of the pool in DIR")
     loudness = parser.add_mutually_exclusive_group()

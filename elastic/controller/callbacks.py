@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -101,6 +101,11 @@ class CallbackSwitch:
     def committed(self, snapshot: int) -> None:
         """Calls before this snapshot will not be made again."""
         self._calls = [call for call in self._calls if not call.made or call.snapshot >= snapshot]
+
+    def not_again(self, functions: Collection[int]) -> None:
+        """No world will make the calls of these functions again that were made until now."""
+        self._calls = [call for call in self._calls if call.key[0] not in functions]
+        self._to_repeat = {key: calls for key, calls in self._to_repeat.items() if key[0] not in functions}
 
     def clear(self) -> None:
         """No call will be made again."""

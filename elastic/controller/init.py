@@ -12,7 +12,8 @@ _RUNTIME_TYPE = "elastic"
 
 
 def describe_client(session: int, devices: Sequence[dict[str, Any]]) -> pb.InitResponse:
-    """The answer to InitRequest. `devices` are the virtual devices as their executors describe them.
+    """The answer to InitRequest. `devices` are the virtual devices as their executors describe them, with the
+    "slice" of each, if hosts are to look like slices.
 
     All belong to one process, the client's: it is the only one in which the user's program runs.
     """
@@ -43,6 +44,8 @@ def describe_client(session: int, devices: Sequence[dict[str, Any]]) -> pb.InitR
             to_string=name,
         )
         described.attributes.SetInParent()
+        if "slice" in device:
+            described.attributes.attributes["slice_index"].int64_value = device["slice"]
         for kind in device["memories"]:
             response.memories.add(
                 id=_memory_id(number, kinds, kind),

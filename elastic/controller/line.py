@@ -16,6 +16,7 @@ from typing import Any
 from elastic import wire
 from elastic.commands import Command
 from elastic.controller.journal import NAME_FILES, Answer, Entry, Journal
+from elastic.controller.losses import Arrays, Losses
 from elastic.controller.programs import ProgramTable
 from elastic.controller.replay import Verification, tell_all
 from elastic.controller.world import World, WorldLost
@@ -44,6 +45,7 @@ class Line:
         """The world that is told of everything; None while there is none."""
         self.forgotten = 0
         """Clients whose account was ended."""
+        self.losses = Losses()
         self._programs = programs
         self._unloaded: set[int] = set()
         """The programs that the world has not been told to load."""
@@ -125,6 +127,10 @@ class Line:
             self._large.set()
         if self.journal.nbytes > _FULL and not full:
             self.on_congestion()
+        if self.losses.devices and self.losses.concern(entry):
+            self._lose(entry)
+            if entry.settled:
+                return
         if self.now is not None:
             self._tell(self.now, entry)
 
@@ -149,8 +155,13 @@ class Line:
         self.on_congestion()
         return world
 
-    def load_programs(self, world: World) -> None:
-        """Has a new world load what the journal runs; all else is loaded when somebody uses it, or by `load_rest`."""
+    def prepare(self, world: World) -> None:
+        """Tells a new world what is lost, and has it load what the journal runs.
+
+        All else is loaded when somebody uses it, or by `load_rest`.
+        """
+        for devices, arguments in self.losses.told():
+            world.send(devices, Command.FAIL, arguments)
         self._unloaded = set(self._programs.numbers)
         self._load(world, self._programs_to_run())
 
@@ -159,7 +170,9 @@ class Line:
         with contextlib.suppress(WorldLost):  # Which is the next recovery's matter.
             await world.call_each(Command.PING, lambda _: [])
             if self.now is world:
-                self._load(world, [program for program in self._programs.numbers if program in self._unloaded])
+                rest = (program for program in self._programs.numbers if program in self._unloaded)
+                # Those for devices that have no place are left for a world in which they have.
+                self._load(world, [number for number in rest if not self._programs.needs(number, self.losses.devices)])
 
     def _load(self, world: World, programs: Sequence[int]) -> None:
         self._unloaded.difference_update(programs)
@@ -190,6 +203,27 @@ class Line:
         if answer is not None:
             answer(error, result, payload)
 
+    # What is lost
+
+    def lose(self, devices: Sequence[int], why: str, arrays: Arrays) -> None:
+        """From now on exactly these virtual devices have no place, and these arrays of the last snapshot are lost.
+
+        `why` in words, such as "host h1 was lost: its agent is gone"; of those that had no place before, the reason
+        stays. What the journal holds for such a device is lost, too: it makes errors (DATA_LOSS), and so does all that
+        comes for it. Questions about it are answered with one.
+        """
+        self.losses.place(devices, why)
+        self.losses.add(arrays)
+        for entry in list(self.journal.entries):
+            if self.losses.concern(entry):
+                entry.seen = None  # No replay can be compared with it.
+                self._lose(entry)
+
+    def _lose(self, entry: Entry) -> None:
+        error = self.losses.take(self.journal, entry)
+        if error is not None and entry.answer is not None:
+            self._answered(entry, error, None, b"")
+
     # What need not be told again
 
     @property
@@ -218,11 +252,13 @@ class Line:
     def trim(self, position: int) -> None:
         """Forgets what lies before a position."""
         trimmed = self.journal.trim(position)
+        self.losses.trimmed(trimmed)
         self._programs.forget([entry.program for entry in trimmed if entry.command == Command.UNLOAD])
 
     def forget(self) -> None:
         """Ends the account of a client that has left: nothing that it sent needs to be told again."""
         self.trim(self.journal.end)
+        self.losses.forget()
         self.forgotten += 1
 
     def fail(self, failure: HostLostError) -> None:

@@ -16,26 +16,31 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+NOWHERE = (-1, -1)
+"""The owner of a virtual device that is lost."""
+
 
 @dataclass(frozen=True)
 class Placement:
     """virtual device -> (rank, local index) in one generation; `hosts` names the ranks.
 
-    On a host, devices that came later have higher local indices.
+    On a host, devices that came later have higher local indices. Those in `lost` have no place, and `NOWHERE` as owner.
     """
 
     generation: int
     hosts: tuple[str, ...]
     owners: tuple[tuple[int, int], ...]
     reason: str
+    lost: tuple[int, ...] = ()
 
     def ranks(self, devices: Sequence[int]) -> tuple[int, ...]:
         """The ranks that own any of the virtual devices, ascending."""
-        return tuple(sorted({self.owners[device][0] for device in devices}))
+        return tuple(sorted({rank for rank, _ in map(self.owners.__getitem__, devices) if rank >= 0}))
 
     def host_of(self, device: int) -> str:
-        """The host that owns a virtual device."""
-        return self.hosts[self.owners[device][0]]
+        """The host that owns a virtual device; empty if it is lost."""
+        rank, _ = self.owners[device]
+        return self.hosts[rank] if rank >= 0 else ""
 
     def local_devices(self, rank: int) -> tuple[int, ...]:
         """The virtual devices of one rank, in the order of their local indices."""
@@ -46,7 +51,8 @@ class Placement:
         """host -> its virtual devices, in the order of their local indices."""
         held: dict[str, list[int]] = {host: [] for host in self.hosts}
         for _, rank, device in sorted((index, rank, device) for device, (rank, index) in enumerate(self.owners)):
-            held[self.hosts[rank]].append(device)
+            if rank >= 0:
+                held[self.hosts[rank]].append(device)
         return held
 
 
@@ -93,22 +99,17 @@ class Refused:
     reason: str
 
 
-@dataclass(frozen=True)
-class Lost:
-    """No placement: the client is told that these virtual devices are gone."""
-
-    devices: tuple[int, ...]
-    reason: str
-
-
 def place(
     generation: int,
     hosts: Sequence[Candidate],
     devices: int,
     previous: Placement | None = None,
     policy: Policy = Policy.STACK,
-) -> Placement | Waiting | Refused | Lost:
+) -> Placement | Waiting | Refused:
     """Where the virtual devices 0..`devices`-1 go, given where they were before.
+
+    With `SURFACE` the last of those that have to move are lost if there are too few physical devices; a run does not
+    begin that way, and nothing is lost to no host at all.
 
     Spares are taken into use in the order of `hosts`. Devices that stay keep their order on their host, and a host that
     must give some up gives the last that came. Without a previous placement hosts get contiguous blocks: neighbours in
@@ -135,20 +136,22 @@ def place(
     staying = {device for kept in held.values() for device in kept}
     moving = [device for device in range(devices) if device not in staying]
     why = _why(hosts, used, before)
+    lost: tuple[int, ...] = ()
     if missing > 0:
-        gone = tuple(moving[-missing:])
-        lack = f"{missing} of {devices} virtual devices have no physical device left{why}"
-        if policy is Policy.SURFACE:
-            return Lost(gone, f"{lack}; the policy is to tell the client")
+        lack = f"{missing} of {devices} virtual devices have no physical device left"
         if policy is Policy.SPARE:
-            return Refused(missing, f"{lack}, and there is no spare")
-        return Waiting(missing, lack)
+            return Refused(missing, f"{lack}{why}, and there is no spare")
+        if policy is Policy.WAIT or previous is None or missing == devices:
+            return Waiting(missing, f"{lack}{why}")
+        lost, why = tuple(moving[-missing:]), f"; {lack}, which the client is told{why}"
+        moving = moving[:-missing]
     new = _shares({host: len(kept) for host, kept in held.items()}, sizes, limits, len(moving))
     rest = iter(moving)
     for host, count in new.items():
         held[host].extend(next(rest) for _ in range(count))
-    reason = _reason(devices, held, load, [host for host in new if new[host]] if previous else None, len(moving)) + why
-    return _placement(generation, {host: kept for host, kept in held.items() if kept}, reason)
+    receivers = [host for host in new if new[host]] if previous else None
+    reason = _reason(devices - len(lost), held, load, receivers, len(moving)) + why
+    return _placement(generation, devices, {host: kept for host, kept in held.items() if kept}, reason, lost)
 
 
 def spread(generation: int, hosts: Sequence[str], devices: int) -> Placement:
@@ -213,9 +216,13 @@ def _shares(
     return new
 
 
-def _placement(generation: int, held: Mapping[str, Sequence[int]], reason: str) -> Placement:
+def _placement(
+    generation: int, devices: int, held: Mapping[str, Sequence[int]], reason: str, lost: tuple[int, ...]
+) -> Placement:
     owners = {device: (rank, index) for rank, kept in enumerate(held.values()) for index, device in enumerate(kept)}
-    return Placement(generation, tuple(held), tuple(owners[device] for device in range(len(owners))), reason)
+    return Placement(
+        generation, tuple(held), tuple(owners.get(device, NOWHERE) for device in range(devices)), reason, lost
+    )
 
 
 # Words

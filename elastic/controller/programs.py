@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -120,14 +120,19 @@ class ProgramTable:
         """
         content = source.content
         compiled = self._compiled.get(content)
-        hosts = world.one_per_host(source.devices)
+        # For devices that have no place it is only compiled, on others: the client is told when it uses what it made.
+        lost = not world.lost_devices.isdisjoint(source.devices)
+        hosts = [] if lost else world.one_per_host(source.devices)
         if compiled is None:
             compiled = self._compiled[content] = asyncio.get_running_loop().create_future()
             try:
                 # The portable form is what makes another host, or another world, able to load what this one compiled.
-                arguments = [*_arguments(number, source), True]
-                answer = await world.call((hosts[0],), Command.COMPILE, arguments, source.portable)
+                there = replace(source, devices=world.stand_ins(len(source.devices))) if lost else source
+                arguments, compiler = [*_arguments(number, there), True], there.devices[:1] if lost else (hosts[0],)
+                answer = await world.call(compiler, Command.COMPILE, arguments, source.portable)
                 compiled.set_result((answer[0], bytes(answer[1])))
+                if lost:
+                    world.send(compiler, Command.UNLOAD, [0, number])
             except BaseException as error:
                 del self._compiled[content]
                 compiled.set_exception(error)
@@ -155,6 +160,16 @@ class ProgramTable:
     def numbers(self) -> list[int]:
         """All that another world will need."""
         return list(self._sources)
+
+    def needs(self, number: int, devices: frozenset[int]) -> bool:
+        """Whether a program runs on any of these virtual devices."""
+        return not devices.isdisjoint(self._sources[number].devices)
+
+    def callbacks_on(self, devices: frozenset[int]) -> list[int]:
+        """The functions of the client that programs on any of these virtual devices call."""
+        return [
+            call for number in self._sources if self.needs(number, devices) for call in self._sources[number].callbacks
+        ]
 
     def forget(self, numbers: Iterable[int]) -> None:
         """Another world will not need these."""

@@ -15,6 +15,8 @@ from typing import Any
 from elastic.controller.callbacks import CallbackSwitch
 from elastic.controller.changes import Changes, Recovered, now_text
 from elastic.controller.line import Line
+from elastic.controller.placement import Policy
+from elastic.controller.programs import ProgramTable
 from elastic.controller.replay import Suspicion, Verification, find_culprit
 from elastic.controller.snapshots import DataLossError, SnapshotError, Snapshots
 from elastic.controller.world import World, WorldLost
@@ -36,6 +38,7 @@ class Recovery:
         worlds: Worlds,
         snapshots: Snapshots,
         callbacks: CallbackSwitch,
+        programs: ProgramTable,
         *,
         start: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
         waits: Callable[[str, str, str], None],
@@ -55,6 +58,7 @@ class Recovery:
         self._worlds = worlds
         self._snapshots = snapshots
         self._callbacks = callbacks
+        self._programs = programs
         self._start = start
         self._waits = waits
         self._recovered = recovered
@@ -84,7 +88,7 @@ class Recovery:
             self.cause = f"host {failure.host}: {failure.reason}"
             self._suspicion.world_lost(failure, self._line.journal)
             try:
-                phases = await self._next_world(began)
+                phases = await self._next_world(failure, began)
             except NoSpareError as error:
                 self._give_up(_hopeless(failure, f"{error} (--spares N keeps N of them, --on-loss wait waits for one)"))
                 return
@@ -95,6 +99,9 @@ class Recovery:
                 await self._wait(lack)
                 continue
             except DataLossError as error:
+                if self._worlds.policy is Policy.SURFACE:
+                    self._line.losses.add(self._snapshots.take_out(error.arrays), error.message)
+                    continue
                 self._give_up(_hopeless(failure, error.message))
                 return
             except (PoolError, WorldLost, SnapshotError) as error:
@@ -131,20 +138,30 @@ class Recovery:
         self._worlds.joined.clear()
         await self._worlds.joined.wait()
 
-    async def _next_world(self, began: float) -> dict[str, float]:
+    def _tell_losses(self, world: World, failure: HostLostError) -> None:
+        """Notes which devices have no place in a new world, and what is lost with them."""
+        lost = world.lost_devices
+        if not lost and not self._line.losses.devices:
+            return
+        self._callbacks.not_again(set(self._programs.callbacks_on(lost)))
+        why = f"host {failure.host} was lost: {failure.reason}"
+        self._line.lose(world.placement.lost, why, self._snapshots.lose(lost))
+
+    async def _next_world(self, failure: HostLostError, began: float) -> dict[str, float]:
         """Forms a world and tells it everything; seconds by phase. Raises `PoolError`, `WorldLost` and the like."""
         self._callbacks.repeat()
         forgotten = self._line.forgotten
         world = await self._worlds.form(self._line.virtual_devices)
         try:
             formed = time.monotonic()
-            self._line.load_programs(world)
+            self._tell_losses(world, failure)
+            self._line.prepare(world)
             await self._snapshots.restore(world)
             restored = time.monotonic()
             if self._suspicion.raised:
                 await self._find_culprit(world)
                 self._worlds.end(world)
-                return await self._next_world(began)
+                return await self._next_world(failure, began)
             if world.failure is not None:
                 raise world.failure
             if self._line.forgotten != forgotten:

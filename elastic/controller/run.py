@@ -80,6 +80,7 @@ class Run:
             self._worlds,
             self._snapshots,
             self.callbacks,
+            self.programs,
             start=self._start,
             waits=waits,
             recovered=recovered,
@@ -108,6 +109,11 @@ class Run:
                 "more hosts, or fewer devices of each"
             ) from error
         self.devices = world.devices
+        if self._worlds.policy is Policy.SURFACE:
+            # A slice is what goes and comes back as one. Scripts that do not ask for it are better off without: jax's
+            # make_mesh refuses several slices.
+            slices = (rank for rank, _ in world.placement.owners)
+            self.devices = [{**device, "slice": rank} for device, rank in zip(world.devices, slices, strict=True)]
         self._line.use(world)
         self._keeps_saving = self._start(self._saving.keep_on())
 
@@ -213,6 +219,7 @@ class Run:
             placement=self.placement.reason if self.placement else "",
             age=now - about.started,
             policy=str(self._worlds.policy),
+            lost=self.placement.lost if self.placement and self._line.now else (),
         )
         return report(
             run,

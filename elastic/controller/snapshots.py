@@ -10,8 +10,8 @@ import asyncio
 import itertools
 import logging
 import time
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from checkpoint import Copy, Kind, Need, Shard, plan, second_homes
@@ -42,7 +42,8 @@ class DataLossError(StatusError):
     """Every copy of some shards is gone."""
 
     def __init__(self, arrays: Iterable[int]) -> None:
-        text = ", ".join(str(array) for array in sorted(set(arrays)))
+        self.arrays = frozenset(arrays)
+        text = ", ".join(str(array) for array in sorted(self.arrays))
         super().__init__(Code.DATA_LOSS, f"every copy of arrays {text} is lost: too many hosts died at once")
 
 
@@ -146,6 +147,24 @@ class Snapshots:
         for digest in digests:
             if digest in self.committed.homes:
                 self.committed.homes[digest].add(id)
+
+    def lose(self, devices: frozenset[int]) -> dict[int, tuple[int, ...]]:
+        """Takes out the arrays that have a shard on any of these virtual devices; array -> its devices."""
+        return self.take_out({array for array, device in self.committed.records if device in devices})
+
+    def take_out(self, arrays: Collection[int]) -> dict[int, tuple[int, ...]]:
+        """Takes out arrays, so that they are not restored; array -> its devices."""
+        snapshot = self.committed
+        devices: dict[int, list[int]] = {array: [] for array in arrays}
+        for array, device in snapshot.records:
+            if array in devices:
+                devices[array].append(device)
+        if arrays:
+            records = {key: record for key, record in snapshot.records.items() if key[0] not in devices}
+            needed = {record[-1] for record in records.values() if record[2] == "bytes"}
+            homes = {digest: holders for digest, holders in snapshot.homes.items() if digest in needed}
+            self.committed = replace(snapshot, records=records, homes=homes)
+        return {array: tuple(found) for array, found in devices.items()}
 
     async def restore(self, world: World) -> None:
         """Brings the snapshot into a new world, from whichever host has the bytes.

@@ -85,6 +85,7 @@ class RunFacts:
         placement: the reason of the placement, in words.
         age: since its controller started.
         policy: what is done when a host is lost, a value of `placement.Policy`.
+        lost: virtual devices that have no physical device.
     """
 
     id: str
@@ -99,6 +100,7 @@ class RunFacts:
     placement: str
     age: float
     policy: str = "stack"
+    lost: Sequence[int] = ()
 
 
 @dataclass(frozen=True)
@@ -141,6 +143,7 @@ def report(
             "reason": run.reason,
             "placement": run.placement,
             "on_loss": run.policy,
+            "lost_devices": list(run.lost),
             "hosts_wanted": run.wanted,
             "controller_pid": run.pid,
             "age_s": _seconds(run.age),
@@ -169,6 +172,10 @@ def assess(run: RunFacts, hosts: Sequence[HostFacts]) -> tuple[str, list[str]]:
     if len(members) < run.wanted:
         gone = [f"host {host.id} is {host.state}: {host.reason}" for host in hosts if not host.member]
         reasons.append("; ".join([f"{len(members)} of {run.wanted} hosts are there", *gone]))
+    if run.lost:
+        reasons.append(
+            f"virtual devices {', '.join(map(str, run.lost))} have no physical device, as the script is told"
+        )
     stacked = [host for host in members if len(host.virtual_devices) > host.devices]
     if stacked:
         names = ", ".join(host.id for host in stacked)

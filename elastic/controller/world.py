@@ -55,6 +55,7 @@ class World:
         failed: Callable[[HostLostError], None],
     ) -> None:
         self.placement = placement
+        self.lost_devices = frozenset(placement.lost)
         self.devices: list[dict[str, Any]] = []
         """What each virtual device is (see `executor.process.describe`)."""
         self.failure: HostLostError | None = None
@@ -232,8 +233,18 @@ class World:
         self._check(devices)
         first: dict[int, int] = {}
         for device in devices:
-            first.setdefault(self.placement.owners[device][0], device)
+            if device not in self.lost_devices:
+                first.setdefault(self.placement.owners[device][0], device)
         return list(first.values())
+
+    def stand_ins(self, count: int) -> tuple[int, ...]:
+        """So many virtual devices that have a place. Raises `StatusError` (DATA_LOSS) if there are not so many."""
+        there = [device for device in range(len(self.placement.owners)) if device not in self.lost_devices]
+        if len(there) < count:
+            raise StatusError(
+                Code.DATA_LOSS, f"a program for {count} devices cannot be compiled while only {len(there)} are there"
+            )
+        return tuple(there[:count])
 
     @property
     def executors(self) -> dict[int, str]:

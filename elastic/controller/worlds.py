@@ -15,7 +15,7 @@ from functools import partial
 from elastic.controller.callbacks import CallbackSwitch
 from elastic.controller.host_book import HostBook
 from elastic.controller.hosts import Host
-from elastic.controller.placement import Candidate, Lost, Placement, Policy, Refused, Waiting, place
+from elastic.controller.placement import Candidate, Placement, Policy, Refused, Waiting, place
 from elastic.controller.status_report import HostFacts
 from elastic.controller.watch import Watch
 from elastic.controller.world import World
@@ -168,6 +168,8 @@ class Worlds:
         self.generation += 1
         # Not sooner: while the fence went up, hosts may have come and gone.
         placement = self._place(virtual_devices)
+        if not isinstance(placement, Placement) or placement.lost:
+            placement = self._place(virtual_devices, also_leaving=True)
         if isinstance(placement, Refused):
             raise NoSpareError(placement.reason)
         if not isinstance(placement, Placement):
@@ -188,12 +190,13 @@ class Worlds:
             raise
 
     def may_move(self, virtual_devices: int) -> bool:
-        """Whether the run can do without the hosts that are about to go."""
-        return isinstance(self._place(virtual_devices), Placement)
+        """Whether the run can do without the hosts that are about to go, and lose nothing."""
+        before, after = self.placement, self._place(virtual_devices)
+        return isinstance(after, Placement) and set(after.lost) <= set(before.lost if before else ())
 
-    def _place(self, virtual_devices: int) -> Placement | Waiting | Refused | Lost:
+    def _place(self, virtual_devices: int, *, also_leaving: bool = False) -> Placement | Waiting | Refused:
         candidates = [
-            Candidate(host.id, host.devices, barred="about to go" if host.draining else "")
+            Candidate(host.id, host.devices, barred="about to go" if host.draining and not also_leaving else "")
             for host in self.hosts.values()
         ]
         return place(self.generation, candidates, virtual_devices, self.placement, self.policy)

@@ -31,7 +31,7 @@ class WorldSpec:
     """Address of the coordination service, which runs in the executor of rank 0."""
     platform: str
     placement: list[tuple[int, int]]
-    """(rank, local index) of each virtual device."""
+    """(rank, local index) of each virtual device; negative for one that has no place in this world."""
     peers: list[str]
     """Address of each rank's executor."""
 
@@ -44,7 +44,7 @@ class Member:
     client: Any
     """The PJRT client (`jaxlib._jax.Client`)."""
     devices: tuple[Any, ...]
-    """The `jax.Device` of each virtual device, of every host."""
+    """The `jax.Device` of each virtual device, of every host; None for one that has no place."""
     local: frozenset[int]
     """The virtual devices that this executor owns."""
 
@@ -106,7 +106,7 @@ def join(spec: WorldSpec, host: str) -> Member:
     by_process: dict[int, list[Any]] = {}
     for device in sorted(jax.devices(), key=lambda device: device.id):
         by_process.setdefault(device.process_index, []).append(device)
-    devices = tuple(by_process[rank][index] for rank, index in spec.placement)
+    devices = tuple(by_process[rank][index] if rank >= 0 else None for rank, index in spec.placement)
     return Member(
         spec=spec,
         client=jax.local_devices()[0].client,

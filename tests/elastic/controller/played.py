@@ -414,14 +414,14 @@ class PlayedPool:
         self.run.send(devices, Command.PUT, body, data, **file)
         return array
 
-    def execute(self, program: int, *arguments: int) -> int:
-        """Runs a program on all devices; the number of its result."""
+    def execute(self, program: int, *arguments: int, devices: tuple[int, ...] | None = None) -> int:
+        """Runs a program on its devices, by default all; the number of its result."""
         result = next(self.numbers)
-        self.run.send(self.everywhere, Command.EXECUTE, [program, list(arguments), [result], [], 0])
+        self.run.send(devices or self.everywhere, Command.EXECUTE, [program, list(arguments), [result], [], 0])
         return result
 
-    def free(self, *arrays: int) -> None:
-        self.run.send(self.everywhere, Command.FREE, [list(arrays)])
+    def free(self, *arrays: int, devices: tuple[int, ...] | None = None) -> None:
+        self.run.send(devices or self.everywhere, Command.FREE, [list(arrays)])
 
     def leave(self) -> None:
         """The client leaves, as its session does."""
@@ -453,10 +453,10 @@ class PlayedPool:
         )
         return future
 
-    async def load(self, portable: bytes = b"step") -> int:
-        """Compiles a program for all devices; its number."""
+    async def load(self, portable: bytes = b"step", devices: tuple[int, ...] | None = None) -> int:
+        """Compiles a program for some devices, by default all; its number."""
         number = next(self.numbers)
-        source = Source(portable, b"options", self.everywhere, 1)
+        source = Source(portable, b"options", devices or self.everywhere, 1)
         await self.run.programs.load(await self.run.world(), number, source)
         return number
 

@@ -49,6 +49,7 @@ class RecordingRun:
 
     def __init__(self, devices: int = 4, hosts: int = 2) -> None:
         self.placement = spread(1, [f"h{number}" for number in range(hosts)], devices)
+        self.lost_devices: frozenset[int] = frozenset()
         self.devices = [described(number) for number in range(devices)]
         self.failure: StatusError | None = None
         self.reply: Callable[[list[Any]], tuple[StatusError | None, Any, bytes] | None] = lambda message: None

@@ -155,6 +155,22 @@ def test_a_snapshot_does_not_forget_what_is_still_to_be_repeated(switch, client,
     assert client.heard() == []
 
 
+def test_calls_that_no_world_will_repeat_are_made_anew_if_they_come_again(switch, client, executor):
+    for number, function in ((5, 3), (6, 4)):
+        call(switch, executor, number, function=function)
+    for number in calls_of(client):
+        answer(client, number, ["result"])
+    switch.repeat()
+    switch.not_again({3})
+    call(switch, executor, 7, function=4)
+    assert calls_of(client) == []
+    call(switch, executor, 8, function=3)
+    assert len(calls_of(client)) == 1
+    switch.repeat()
+    call(switch, executor, 9, function=4)
+    assert calls_of(client) == []
+
+
 def test_when_the_client_has_left_calls_are_made_anew(switch, client, executor):
     call(switch, executor, 1)
     answer(client, *calls_of(client), "of the first client")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elastic.controller.placement import Candidate, Lost, Placement, Policy, Refused, Waiting, place
+from elastic.controller.placement import NOWHERE, Candidate, Placement, Policy, Refused, Waiting, place
 
 
 def pool(**sizes):
@@ -108,10 +108,30 @@ def test_to_wait_is_to_say_how_much_is_missing():
 
 
 def test_to_surface_is_to_say_which_devices_are_lost():
-    answer = place(2, without(FOUR, "h1"), 8, FIRST, Policy.SURFACE)
-    assert isinstance(answer, Lost)
-    assert answer.devices == (2, 3)
-    assert "h1 is gone; the policy is to tell the client" in answer.reason
+    after = place(2, without(FOUR, "h1"), 8, FIRST, Policy.SURFACE)
+    assert after.lost == (2, 3)
+    assert after.by_host() == {"h0": [0, 1], "h2": [4, 5], "h3": [6, 7]}
+    assert (after.owners[2], after.host_of(2), after.ranks((1, 2, 3, 4))) == (NOWHERE, "", (0, 1))
+    assert after.reason == (
+        "6 virtual devices over 3 hosts; nothing moves; 2 of 8 virtual devices have no physical device left, which the "
+        "client is told; h1 is gone"
+    )
+
+
+def test_what_was_lost_finds_a_place_when_a_host_comes():
+    after = place(2, without(FOUR, "h1"), 8, FIRST, Policy.SURFACE)
+    back = place(3, FOUR, 8, after, Policy.SURFACE)
+    assert (back.by_host(), back.lost) == ({"h0": [0, 1], "h2": [4, 5], "h3": [6, 7], "h1": [2, 3]}, ())
+    assert back.reason == "8 virtual devices over 4 hosts; 2 devices to h1"
+    half = place(3, [*without(FOUR, "h1"), Candidate("h4", 1)], 8, after, Policy.SURFACE)
+    assert (half.by_host()["h4"], half.lost) == ([2], (3,))
+
+
+def test_a_run_does_not_begin_with_a_loss_and_loses_nothing_to_no_host_at_all():
+    assert place(1, pool(a=2), 4, None, Policy.SURFACE) == Waiting(
+        2, "2 of 4 virtual devices have no physical device left"
+    )
+    assert isinstance(place(2, [], 8, FIRST, Policy.SURFACE), Waiting)
 
 
 def test_only_to_spare_is_to_refuse_without_one():
@@ -135,6 +155,9 @@ def test_where_no_host_is_left_even_stacking_waits():
 
 # Against brute force
 
+LOST = ""
+"""In place of a host's name."""
+
 
 @st.composite
 def cases(draw):
@@ -156,24 +179,29 @@ def cases(draw):
 
 
 def costs(hosts, owners, previous):
-    """(load of the fullest physical device from 1 on, devices that change their host)"""
+    """(devices that are lost, load of the fullest physical device from 1 on, devices that change their host)"""
     sizes = {host.id: host.devices for host in hosts}
     load = max([Fraction(owners.count(host), size) for host, size in sizes.items()] + [Fraction(1)])
     if previous is None:
-        return load, 0
-    return load, sum(previous.hosts[previous.owners[device][0]] != owner for device, owner in enumerate(owners))
+        return 0, load, 0
+    before = [previous.host_of(device) for device in range(len(owners))]
+    moves = sum(owner not in (LOST, was) for owner, was in zip(owners, before, strict=True))
+    return owners.count(LOST), load, moves
 
 
 def possible(hosts, devices, previous, policy):
     usable = [host for host in hosts if not host.barred]
-    for owners in itertools.product([host.id for host in usable], repeat=devices):
+    places = [host.id for host in usable] + [LOST] * (policy is Policy.SURFACE and previous is not None)
+    for owners in itertools.product(places, repeat=devices):
+        if set(owners) == {LOST}:
+            continue
         if policy is not Policy.STACK and any(owners.count(host.id) > host.devices for host in usable):
             continue
         yield owners
 
 
 def owners_of(placement):
-    return tuple(placement.hosts[rank] for rank, _ in placement.owners)
+    return tuple(placement.host_of(device) or LOST for device in range(len(placement.owners)))
 
 
 @settings(deadline=None, max_examples=300)
@@ -190,20 +218,24 @@ def test_no_other_placement_has_less_load_or_moves_less(case, policy):
     assert costs(hosts, owners, previous) == min(costs(hosts, other, previous) for other in all_of_them)
 
 
+def lacking(answer):
+    """How many virtual devices have no place."""
+    return len(answer.lost) if isinstance(answer, Placement) else answer.missing
+
+
 @settings(deadline=None, max_examples=300)
 @given(cases(), st.sampled_from([Policy.SPARE, Policy.WAIT, Policy.SURFACE]))
 def test_what_is_missing_is_missing(case, policy):
     """With so many devices more, on a host that comes, there is a placement; with one less there is none."""
     hosts, devices, previous = case
     answer = place(2, hosts, devices, previous, policy)
-    if isinstance(answer, Placement):
+    missing = lacking(answer)
+    if not missing:
         return
-    missing = len(answer.devices) if isinstance(answer, Lost) else answer.missing
-    assert type(answer) is {Policy.SPARE: Refused, Policy.WAIT: Waiting, Policy.SURFACE: Lost}[policy]
-    enough = [*hosts, Candidate("new", missing)]
-    assert isinstance(place(2, enough, devices, previous, policy), Placement)
+    assert type(answer) is not Refused or policy is Policy.SPARE
+    assert lacking(place(2, [*hosts, Candidate("new", missing)], devices, previous, policy)) == 0
     if missing > 1:
-        assert not isinstance(place(2, [*hosts, Candidate("new", missing - 1)], devices, previous, policy), Placement)
+        assert lacking(place(2, [*hosts, Candidate("new", missing - 1)], devices, previous, policy)) == 1
 
 
 @settings(deadline=None, max_examples=300)
@@ -218,7 +250,7 @@ def test_what_moves_goes_where_the_load_is_least(case):
     for device, owner in enumerate(owners_of(answer)):
         if previous is None or device in moved(previous, answer):
             before = Fraction(counts[owner] - 1, sizes[owner])
-            load = costs(hosts, owners_of(answer), previous)[0]
+            load = costs(hosts, owners_of(answer), previous)[1]
             for host, count in counts.items():
                 assert before <= Fraction(count, sizes[host]) or count + 1 > load * sizes[host]
 
@@ -231,10 +263,11 @@ def test_a_placement_is_whole_and_a_spare_is_used_only_if_it_must(case, policy):
     if not isinstance(answer, Placement):
         return
     held = answer.by_host()
-    assert sorted(device for kept in held.values() for device in kept) == list(range(devices))
+    assert sorted([*answer.lost, *(device for kept in held.values() for device in kept)]) == list(range(devices))
+    assert not answer.lost or policy is Policy.SURFACE
     assert all(held.values())
     assert [list(answer.local_devices(rank)) for rank in range(len(held))] == list(held.values())
-    assert place(3, hosts, devices, answer, Policy.STACK).by_host() == held
+    assert place(3, hosts, devices, answer, policy if answer.lost else Policy.STACK).by_host() == held
     spares = [host for host in answer.hosts if previous is None or host not in previous.hosts]
     if spares:
         room = sum(host.devices for host in hosts if host.id in answer.hosts and host.id != spares[-1])

@@ -65,6 +65,15 @@ def test_init_describes_the_virtual_devices(client):
         assert all(list(memories[id].device_ids) == [device.id] for id in device.memory_ids)
         assert memories[device.default_memory_id].memory_space_kind == "device"
         assert device.platform_name == response.platform_name == "cpu"
+        # Who does not ask for slices is better off without: jax.make_mesh refuses several.
+        assert dict(device.attributes.attributes) == {}
+
+
+def test_init_tells_slices_where_the_client_is_told_of_losses(client, run):
+    run.devices = [{**device, "slice": number // 2} for number, device in enumerate(run.devices)]
+    response = client.call(pb.InitRequest())
+    slices = [device.attributes.attributes["slice_index"].int64_value for device in response.all_devices]
+    assert slices == [0, 0, 1, 1]
 
 
 @pytest.mark.parametrize("sharding", [shardings.single(2), copied(0, 1, 3)], ids=["one-device", "copies"])

@@ -113,6 +113,10 @@ def test_a_host_that_drains_is_used_until_another_can_take_its_place(policy):
         assert await pool.read(array, device=2) == b"kept"
         assert "h1" in pool.run.placement.hosts
         assert pool.let_go == []
+        pool.hosts["h1"].end_executor()
+        assert await pool.read(array, device=2) == b"kept"
+        assert (await pool.recovered.get()).kind == "lost"
+        assert "h1" in pool.run.placement.hosts
         await pool.join("h3")
         assert (await pool.recovered.get()).kind == "moved"
         assert "h1" not in pool.run.placement.hosts

@@ -94,6 +94,8 @@ def test_no_snapshot_yet_has_no_age():
         (RUN, [host(0), host(1, state="suspect", reason="silent for 1 s")], "host h1 is suspect: silent for 1 s"),
         (RUN, [host(0, virtual_devices=[0, 1, 2]), host(1)], "virtual devices share devices on h0"),
         (replace(RUN, state="recovering", reason="host h1: gone"), [host(0), host(1)], "recovering: host h1: gone"),
+        (replace(RUN, state="waiting", reason="h1: 2 of 4 lack"), [host(0)], "the run is waiting: h1: 2 of 4 lack"),
+        (replace(RUN, policy="surface", lost=(2, 3)), [host(0)], "virtual devices 2, 3 have no physical device"),
         (replace(RUN, state="starting", reason="1 of 2"), [host(0), host(1)], "the run is starting: 1 of 2"),
     ],
 )
