@@ -21,7 +21,8 @@ from pathlib import Path
 import psutil
 from sides import environment_of
 
-from elastic.local_pool import HostRecovered, LocalPool, PoolEvent
+from elastic.local_pool import LocalPool
+from elastic.pool_events import HostRecovered, PoolEvent
 
 HERE = Path(__file__).parent
 PATIENCE_S = 300.0

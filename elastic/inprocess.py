@@ -17,7 +17,8 @@ from elastic import client_environment as variables
 from elastic.errors import UsageError
 
 if TYPE_CHECKING:
-    from elastic.local_pool import LocalPool, PoolEvent
+    from elastic.local_pool import LocalPool
+    from elastic.pool_events import PoolEvent
 
 _log = logging.getLogger("elastic")
 _current: tuple[tuple[object, ...], Pool] | None = None
@@ -137,7 +138,7 @@ class _OwnPool:
 
 
 def _report(event: PoolEvent) -> None:
-    from elastic.local_pool import HostRecovered, RunWaits
+    from elastic.pool_events import HostRecovered, RunWaits
 
     if isinstance(event, (HostRecovered, RunWaits)):
         print(f"elastic: {event}", file=sys.stderr)

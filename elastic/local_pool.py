@@ -11,11 +11,10 @@ import contextlib
 import os
 import selectors
 import sys
-import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -26,6 +25,8 @@ from elastic.child_process import ChildProcess, Lifeline
 from elastic.client_environment import client_variables, pool_variables
 from elastic.controller.placement import Policy
 from elastic.errors import HostLostError, PoolError, UsageError
+from elastic.pool_events import ControllerDied, HostLost, HostRecovered, PoolEvent, RunWaits
+from elastic.pool_watcher import PoolWatcher
 from elastic.run_directory import Kind, RunDirectory
 
 # How long children may take to leave by themselves before they are killed. Together with the kill well under the
@@ -43,74 +44,6 @@ class StartInterrupted(Exception):
     """`LocalPool.start` was told to give up; everything it had started is gone."""
 
 
-@dataclass(frozen=True)
-class HostRecovered:
-    """The run went on without the client's noticing, after a host or its executor died, or with other hosts.
-
-    Attributes:
-        lost: whether something died.
-        plan: what was done, in words.
-        seconds: from when it was noticed until the run went on.
-        phases: where these seconds went, by name and in order.
-        operations_replayed: how many the new world was told again.
-    """
-
-    host: str
-    reason: str
-    lost: bool
-    plan: str
-    seconds: float
-    phases: Mapping[str, float] = field(default_factory=dict)
-    operations_replayed: int = 0
-
-    def __str__(self) -> str:
-        what = f"host {self.host} {'was lost' if self.lost else 'changed'}: {self.reason}"
-        return f"{what}; the run went on after {self.seconds:.2f} s: {self.plan}"
-
-    @property
-    def phases_text(self) -> str:
-        """The phases in words."""
-        phases = ", ".join(f"{name} {seconds * 1e3:.0f} ms" for name, seconds in self.phases.items())
-        return f"{phases}; {self.operations_replayed} operations replayed"
-
-
-@dataclass(frozen=True)
-class RunWaits:
-    """A host died, and the run waits for another one: the client waits with it, and sees no error."""
-
-    host: str
-    reason: str
-    what: str
-
-    def __str__(self) -> str:
-        return f"host {self.host} was lost: {self.reason}; the run waits: {self.what}"
-
-
-@dataclass(frozen=True)
-class HostLost:
-    """A host died, which ends this run: the client's next operations fail with an error that names it.
-
-    `why_not`: why the run cannot go on without it, if there is more to say.
-    """
-
-    host: str
-    reason: str
-    why_not: str = ""
-
-    def __str__(self) -> str:
-        return str(HostLostError(self.host, self.reason, why_not=self.why_not))
-
-
-@dataclass(frozen=True)
-class ControllerDied:
-    """The controller died, which ends this run: the client's connection is gone."""
-
-    reason: str
-
-    def __str__(self) -> str:
-        return f"the controller {self.reason}"
-
-
 @dataclass
 class Restart:
     """When a process is started again, and what the next one but that has to wait. In seconds."""
@@ -122,9 +55,6 @@ class Restart:
         """It ended."""
         self.pause = min(max(2 * self.pause, _RESTART_S), _LONGEST_RESTART_S)
         self.at = now + self.pause
-
-
-PoolEvent = HostRecovered | RunWaits | HostLost | ControllerDied
 
 
 @dataclass(frozen=True)
@@ -197,7 +127,7 @@ class LocalPool:
         """How the last agent of a host ended, until that is told."""
         self._kill_at: float | None = None
         self._over = False
-        self._watcher: _Watcher | None = None
+        self._watcher: PoolWatcher | None = None
         self.on_waiting: Callable[[str], None] = lambda _: None
         """Called while `start` waits for hosts, with what is missing in words."""
 
@@ -395,7 +325,7 @@ class LocalPool:
 
     def watch(self, report: Callable[[PoolEvent], None]) -> None:
         """Polls in a thread of its own from now on and passes every event to ``report``."""
-        self._watcher = _Watcher(self, report)
+        self._watcher = PoolWatcher(self, report)
         self._watcher.start()
 
     # Inside
@@ -562,30 +492,3 @@ class LocalPool:
         for lifeline in (self._controller_lifeline, self._agents_lifeline):
             if lifeline is not None:
                 lifeline.cut()
-
-
-class _Watcher(threading.Thread):
-    def __init__(self, pool: LocalPool, report: Callable[[PoolEvent], None]) -> None:
-        super().__init__(name="elastic-pool-watch", daemon=True)
-        self._pool = pool
-        self._report = report
-        self._wake_read, self._wake_write = os.pipe()
-
-    def run(self) -> None:
-        with selectors.DefaultSelector() as selector:
-            selector.register(self._pool, selectors.EVENT_READ)
-            selector.register(self._wake_read, selectors.EVENT_READ)
-            while True:
-                deadline = self._pool.deadline()
-                timeout = None if deadline is None else max(0.0, deadline - time.monotonic())
-                if any(key.fd == self._wake_read for key, _ in selector.select(timeout)):
-                    return
-                event = self._pool.poll()
-                if event is not None:
-                    self._report(event)
-
-    def stop(self) -> None:
-        os.write(self._wake_write, b"x")
-        self.join()
-        os.close(self._wake_read)
-        os.close(self._wake_write)

@@ -27,7 +27,8 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from elastic.client_environment import LAUNCHER, SCRIPT_OF
-from elastic.local_pool import HostRecovered, LocalPool, PoolEvent, RunWaits, StartInterrupted
+from elastic.local_pool import LocalPool, StartInterrupted
+from elastic.pool_events import HostRecovered, PoolEvent, RunWaits
 from elastic.signals import SignalReader, die_with_parent
 
 _TERMINAL_SENDS_TO_GROUP = (signal.SIGINT, signal.SIGQUIT)

@@ -19,7 +19,8 @@ from elastic.controller.placement import Policy
 from elastic.errors import UsageError
 
 if TYPE_CHECKING:
-    from elastic.local_pool import HostRecovered, LocalPool, RunWaits
+    from elastic.local_pool import LocalPool
+    from elastic.pool_events import HostRecovered, RunWaits
 
 _DESCRIPTION = """\
 Starts a pool of hosts on this machine, runs a JAX script on it, and takes the pool down when the script ends. With

@@ -11,7 +11,8 @@ import pytest
 
 from elastic import local_pool
 from elastic.errors import HostLostError, PoolError, UsageError
-from elastic.local_pool import ControllerDied, HostLost, HostRecovered, RunWaits, StartInterrupted
+from elastic.local_pool import StartInterrupted
+from elastic.pool_events import ControllerDied, HostLost, HostRecovered, RunWaits
 from tests.elastic.fake_pool import FAULTS, FakePool
 from tests.elastic.processes import wait_gone
 
