@@ -2,7 +2,7 @@
 
     python benchmarks/kill_soak.py [--kills 1000] [--every 1.0] [--seed S] [--out kill_soak.json]
 
-The program is that of soak.py, on a pool of hosts of which one loses its executor, or in one of four cases its agent,
+The program is that of soak.py, on a pool of hosts of which one loses its executor, or in one of ten cases its agent,
 after every so many seconds. Shown are the memory that is each process's own (USS), in MiB by role, the open descriptors
 of controller, agents and launcher, the files in the run's directory of shared memory and their MiB. Exit code 1 if what
 belongs to controller, launcher, membership server or shared memory has grown by more than a tenth and 8 MiB from a
@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import os
 import random
 import subprocess
 import sys
@@ -25,6 +26,8 @@ from pathlib import Path
 import psutil
 from soak import PROGRAM
 
+from elastic import health
+
 _ROLES = {
     "elastic.controller": "controller",
     "elastic.agent": "agents",
@@ -35,7 +38,6 @@ _MUST_NOT_GROW = ("controller", "launcher", "membership", "shared")
 _GROWTH, _GROWTH_MIB = 0.10, 8.0
 _PATIENCE_S = 60.0
 _AGAIN_S = 5.0
-_SHM = Path("/dev/shm")
 
 
 class Soak:
@@ -45,7 +47,8 @@ class Soak:
         script = directory / "loop.py"
         script.write_text(PROGRAM)
         self._end = directory / "end"
-        self._before = set(_SHM.iterdir())
+        self._base = directory / "pools"
+        self._base.mkdir()
         self._errors = directory / "errors"
         pool = [f"--hosts={hosts}", f"--devices-per-host={devices_per_host}"]
         with self._errors.open("w") as errors:
@@ -53,11 +56,12 @@ class Soak:
                 [sys.executable, "-m", "elastic.cli", "run", *pool, str(script), str(10**9), str(self._end)],
                 stdout=subprocess.PIPE,
                 stderr=errors,
+                env={**os.environ, "ELASTIC_RUN_BASE": str(self._base)},
                 text=True,
             )
         assert self.launcher.stdout is not None
         self.launcher.stdout.readline()  # Its first step.
-        self.run_directory = next(iter(set(_SHM.glob("elastic-*")) - self._before))
+        [self.run_directory] = self._base.iterdir()
 
     def processes(self) -> Iterator[tuple[str, psutil.Process]]:
         """Each process of the run with its role."""
@@ -73,11 +77,15 @@ class Soak:
     def kill(self, lot: random.Random) -> None:
         """Kills an agent, or a member of the world, and waits until the run has gone on.
 
-        Who was killed may have had no part in the run any more, or not yet: then nobody is missed, and another dies.
+        An agent is only killed when all arrays are in the memory of two hosts: what is shown is that nothing grows, not
+        how much can be lost at once. Who was killed may have had no part in the run any more, or not yet: then another
+        one dies.
         """
         told = self.losses()
         give_up = time.monotonic() + _PATIENCE_S
-        wanted = "agents" if lot.random() < 0.25 else "executors"
+        wanted = "agents" if lot.random() < 0.1 else "executors"
+        while wanted == "agents" and not self._may_lose_a_host():
+            self._wait(give_up)
         while self.losses() == told:
             victims = [process for role, process in self.processes() if role == wanted and _works(process)]
             if victims:
@@ -114,6 +122,10 @@ class Soak:
         problems += [f"{self.run_directory} is left"] if self.run_directory.exists() else []
         return problems
 
+    def _may_lose_a_host(self) -> bool:
+        snapshot = health.look(base=self._base)["snapshot"]
+        return snapshot is not None and snapshot["copies"] >= 2
+
     def _wait(self, give_up: float) -> None:
         if self.launcher.poll() is not None or time.monotonic() > give_up:
             tail = "\n".join(self._errors.read_text().splitlines()[-20:])
@@ -149,7 +161,7 @@ def main() -> int:
     print(f"seed {args.seed}")
     lot = random.Random(args.seed)
     curve: list[dict[str, float]] = []
-    with tempfile.TemporaryDirectory() as directory:
+    with tempfile.TemporaryDirectory(prefix="soak", dir="/dev/shm") as directory:
         soak = Soak(args.hosts, args.devices_per_host, Path(directory))
         try:
             for number in range(args.kills + 1):

@@ -35,9 +35,11 @@ _LEAVE_S = 0.45
 # Two see a host die: the controller, which says what becomes of the run, and the launcher, which knows how an agent
 # ended. The controller's word waits this long for the other, so that one line says it all.
 _AGENT_ENDS_S = 0.1
-# A host whose agent ended is back after this time, as a machine that was started again; twice as long each time.
+# A host whose agent ended is back after this time, as a machine that was started again; twice as long each time, until
+# one has lived for so many times as long.
 _RESTART_S = 0.5
 _LONGEST_RESTART_S = 60.0
+_LIVED_LONG = 10
 
 
 class StartInterrupted(Exception):
@@ -46,15 +48,22 @@ class StartInterrupted(Exception):
 
 @dataclass
 class Restart:
-    """When a process is started again, and what the next one but that has to wait. In seconds."""
+    """When a process is started again: later each time, unless the one before lived for long. In seconds."""
 
     at: float | None = None
     pause: float = 0.0
+    since: float = 0.0
+    """When the one that lives was started."""
 
     def again(self, now: float) -> None:
         """It ended."""
-        self.pause = min(max(2 * self.pause, _RESTART_S), _LONGEST_RESTART_S)
+        short = now - self.since < _LIVED_LONG * self.pause
+        self.pause = min(2 * self.pause, _LONGEST_RESTART_S) if short else _RESTART_S
         self.at = now + self.pause
+
+    def started(self, now: float) -> None:
+        """There is another."""
+        self.at, self.since = None, now
 
 
 @dataclass(frozen=True)
@@ -429,7 +438,7 @@ class LocalPool:
                 self._endings[host] = f"its agent (pid {agent.pid}) {self._ended[agent]}{agent.last_words()}"
                 restart.again(now)
             elif restart.at <= now:
-                restart.at = None
+                restart.started(now)
                 agent.kill_session()
                 agent.close()
                 self._agents[host] = self._spawn_agent(host)
@@ -442,7 +451,7 @@ class LocalPool:
         if restart.at is None:
             restart.again(now)
         elif restart.at <= now:
-            restart.at = None
+            restart.started(now)
             ended.kill_session()
             ended.close()
             with contextlib.suppress(FileNotFoundError):

@@ -228,6 +228,18 @@ def test_a_host_that_dies_over_and_over_has_to_wait_for_another_agent_ever_longe
             assert _next_event(pool).reason == "it joined"
 
 
+def test_who_has_lived_for_long_is_started_again_as_soon_as_at_first():
+    restart = local_pool.Restart()
+    pauses = []
+    for lived in (100.0, 1.0, 1.0, 19.0, 41.0, 39.0, 1.0):
+        ended = restart.since + lived
+        restart.again(ended)
+        pauses.append(restart.pause)
+        assert restart.at == ended + restart.pause
+        restart.started(restart.at)
+    assert pauses == [0.5, 1.0, 2.0, 4.0, 0.5, 0.5, 1.0]
+
+
 def test_a_membership_server_that_dies_is_started_again_and_the_run_goes_on(base, monkeypatch):
     monkeypatch.setattr(local_pool, "_RESTART_S", 0.0)
     with FakePool(hosts=2, base_dir=base) as pool:
