@@ -1,8 +1,9 @@
 """Mutual proof of the pool's secret, before anything else on a connection is read.
 
 Both sides send fresh random bytes and answer the other's with an HMAC over both, bound to their role, so that neither a
-recording nor a reflection of the other's answer proves anything. Bytes in, bytes out; sockets are the caller's.
-The secret itself never crosses the wire.
+recording nor a reflection of the other's answer proves anything. The dialer first names its pool, by a digest of the
+secret, so that who is of another pool is told that in plain words and learns nothing else. Bytes in, bytes out; sockets
+are the caller's. The secret itself never crosses the wire.
 """
 
 from __future__ import annotations
@@ -11,17 +12,31 @@ import hashlib
 import hmac
 import secrets
 
-MAGIC = b"ELASTIC1"
+from elastic.refusals import Reason
+
+MAGIC = b"ELASTIC2"
 """The first bytes that a dialer sends."""
 
+_POOL = 8
 _NONCE = 32
-OPENING_BYTES = len(MAGIC) + _NONCE
+OPENING_BYTES = len(MAGIC) + _POOL + _NONCE
 REPLY_BYTES = len(MAGIC) + _NONCE + 32
 PROOF_BYTES = 32
 
+OTHER_POOL = MAGIC + bytes(_NONCE + 32)
+"""What a listener sends in place of its reply to who is of another pool."""
+
 
 class HandshakeError(Exception):
-    """The other side is no member of this pool: another protocol, or not the same secret."""
+    """The other side is no member of this pool: another protocol, or not the same secret.
+
+    Attributes:
+        reason: what it is counted as.
+    """
+
+    def __init__(self, words: str, reason: Reason = Reason.GARBAGE) -> None:
+        super().__init__(words)
+        self.reason = reason
 
 
 class Dialer:
@@ -33,7 +48,7 @@ class Dialer:
 
     def opening(self) -> bytes:
         """The first `OPENING_BYTES` to send."""
-        return MAGIC + self._nonce
+        return MAGIC + _pool(self._secret) + self._nonce
 
     def proof(self, reply: bytes) -> bytes:
         """Checks the listener's `REPLY_BYTES` and returns the `PROOF_BYTES` to send.
@@ -43,9 +58,13 @@ class Dialer:
         """
         if len(reply) != REPLY_BYTES or not reply.startswith(MAGIC):
             raise HandshakeError("what answered is not an elastic process of this version")
+        if reply == OTHER_POOL:
+            raise HandshakeError(
+                "what answered does not know this pool's secret: it is of another pool", Reason.FOREIGN_POOL
+            )
         theirs = reply[len(MAGIC) : len(MAGIC) + _NONCE]
         if not hmac.compare_digest(reply[-32:], _mac(self._secret, b"listener", self._nonce, theirs)):
-            raise HandshakeError("what answered does not know this pool's secret")
+            raise HandshakeError("what answered does not know this pool's secret", Reason.WRONG_SECRET)
         return _mac(self._secret, b"dialer", theirs, self._nonce)
 
 
@@ -58,17 +77,27 @@ class Listener:
         self._theirs = b""
 
     def reply(self, opening: bytes) -> bytes:
-        """The `REPLY_BYTES` that answer a dialer's `OPENING_BYTES`. Raises `HandshakeError` on another protocol."""
+        """The `REPLY_BYTES` that answer a dialer's `OPENING_BYTES`.
+
+        Raises `HandshakeError` on another protocol, and on another pool, which should be told `OTHER_POOL`.
+        """
         if len(opening) != OPENING_BYTES or not opening.startswith(MAGIC):
             raise HandshakeError("what connected does not speak this version of elastic's protocol")
-        self._theirs = opening[len(MAGIC) :]
+        if not hmac.compare_digest(opening[len(MAGIC) : -_NONCE], _pool(self._secret)):
+            raise HandshakeError("what connected is of another pool: it has another secret", Reason.FOREIGN_POOL)
+        self._theirs = opening[-_NONCE:]
         return MAGIC + self._nonce + _mac(self._secret, b"listener", self._theirs, self._nonce)
 
     def check(self, proof: bytes) -> None:
         """Raises `HandshakeError` unless the dialer's `PROOF_BYTES` are right."""
         if not hmac.compare_digest(proof, _mac(self._secret, b"dialer", self._nonce, self._theirs)):
-            raise HandshakeError("what connected does not know this pool's secret")
+            raise HandshakeError("what connected does not know this pool's secret", Reason.WRONG_SECRET)
 
 
 def _mac(secret: bytes, role: bytes, first: bytes, second: bytes) -> bytes:
     return hmac.new(secret, role + first + second, hashlib.sha256).digest()
+
+
+def _pool(secret: bytes) -> bytes:
+    """By which members of a pool know each other's openings. It proves nothing."""
+    return hmac.digest(secret, b"pool", "sha256")[:_POOL]

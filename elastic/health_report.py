@@ -104,6 +104,7 @@ def _registered(record: HostRecord, run: str | None) -> Report:
         "lease_ttl_s": record.ttl,
         "restarts": 0,
         "age_s": None,
+        "refused": None,
         "run": run,
     }
 
@@ -122,6 +123,7 @@ def _unknown_run(view: PoolView, run: str) -> Report:
         "hosts_wanted": 0,
         "controller_pid": record.pid,
         "age_s": None,
+        "refused": None,
     }
 
 

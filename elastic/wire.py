@@ -3,7 +3,8 @@
     frame = message length (u32) | payload length (u64) | message (msgpack) | payload
 
 The payload stands apart from the message so that an array's bytes are neither packed nor copied to be sent, and are
-received straight into memory that a device can adopt. Little-endian. What a message means is `commands.py`'s matter.
+received straight into memory that a device can adopt. Little-endian. What a message means is `commands.py`'s matter,
+and who may connect is `door.py`'s.
 """
 
 from __future__ import annotations
@@ -19,12 +20,10 @@ from typing import Any
 import msgpack
 import numpy as np
 
-from elastic.handshake import OPENING_BYTES, PROOF_BYTES, REPLY_BYTES, Dialer, HandshakeError, Listener
+from elastic.handshake import REPLY_BYTES, Dialer
 
 _HEADER = struct.Struct("<IQ")
 _MAX_MESSAGE = 1 << 30
-_HANDSHAKE_S = 10.0
-"""Seconds that a stranger may hold a thread of ours."""
 
 _ALIGNMENT = 64
 """Bytes; a CPU device adopts host memory aligned so without a copy."""
@@ -64,6 +63,20 @@ def unframe(data: Bytes) -> tuple[Any, memoryview]:
     return unpack(body[:message_bytes]), body[message_bytes:]
 
 
+def small_frame_size(data: Bytes, most: int) -> int | None:
+    """The size of the frame without payload that these bytes begin with, or None if it is not there in full yet.
+
+    Raises `FrameError` if its message is larger than `most` bytes, or it has a payload.
+    """
+    if len(data) < _HEADER.size:
+        return None
+    message_bytes, payload_bytes = _HEADER.unpack_from(data)
+    if message_bytes > most or payload_bytes:
+        raise FrameError(f"a frame of {message_bytes} + {payload_bytes} bytes, where at most {most} + 0 may come")
+    size: int = _HEADER.size + message_bytes
+    return size if len(data) >= size else None
+
+
 def unpack(body: Bytes) -> Any:
     """A message from its bytes. Raises `FrameError` if they are not one."""
     try:
@@ -97,12 +110,14 @@ def parse_address(address: str) -> tuple[str, int]:
 class Channel:
     """A blocking connection of frames: one thread receives, any thread sends."""
 
-    def __init__(self, sock: socket.socket) -> None:
+    def __init__(self, sock: socket.socket, begun: bytes = b"") -> None:
+        """`begun` is what was received already, at most 64 KiB."""
         self._socket = sock
         self._lock = threading.Lock()
         self._buffer = bytearray(1 << 16)
         self._view = memoryview(self._buffer)
-        self._start = self._end = 0
+        self._view[: len(begun)] = begun
+        self._start, self._end = 0, len(begun)
         if sock.family != socket.AF_UNIX:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
@@ -193,21 +208,6 @@ def dial(address: str, secret: bytes, hello: Any, timeout_s: float | None = None
         raise
 
 
-def accept(sock: socket.socket, secret: bytes) -> tuple[Any, Channel]:
-    """The (hello, channel) of a connection that a listener accepted.
-
-    Raises as `dial` does, and `TimeoutError` (an `OSError`) if the other side does not prove itself soon.
-    """
-    listener = Listener(secret)
-    sock.settimeout(_HANDSHAKE_S)
-    sock.sendall(listener.reply(_receive_exactly(sock, OPENING_BYTES)))
-    listener.check(_receive_exactly(sock, PROOF_BYTES))
-    sock.settimeout(None)
-    channel = Channel(sock)
-    hello, _ = channel.receive()
-    return hello, channel
-
-
 def _receive_exactly(sock: socket.socket, size: int) -> bytes:
     data = b""
     while len(data) < size:
@@ -222,7 +222,7 @@ class Link(asyncio.Protocol):
     """A connection of frames on the event loop.
 
     Frames sent within one turn of the loop leave in one write. `received(message, payload)` is called for each frame
-    and `closed(reason)` once, whoever closed.
+    and `closed(reason)` once, whoever closed. `received` may raise `FrameError` over a message that means nothing.
     """
 
     def __init__(self, received: Callable[[Any, Bytes], None], closed: Callable[[str], None]) -> None:
@@ -235,6 +235,8 @@ class Link(asyncio.Protocol):
         self._filled = 0
         self._transport: asyncio.Transport | None = None
         self._loop = asyncio.get_running_loop()
+        self.on_broken: Callable[[str], None] = lambda _: None
+        """Called before the end with what is wrong, if the other side sent something else than frames."""
         self.congested = False
         """True while the other side takes bytes more slowly than they are sent."""
         self.on_congestion: Callable[[], None] = lambda: None
@@ -277,6 +279,7 @@ class Link(asyncio.Protocol):
         try:
             self._parse(data)
         except FrameError as error:
+            self.on_broken(str(error))
             self._fail(f"it sent something else than frames ({error})")
 
     def _parse(self, data: bytes) -> None:
@@ -305,7 +308,10 @@ class Link(asyncio.Protocol):
             message = unpack(buffer[body : body + size])
             start = body + size
             if end - start < payload_bytes:
-                self._message, self._payload = message, bytearray(payload_bytes)
+                try:
+                    self._message, self._payload = message, bytearray(payload_bytes)
+                except (MemoryError, OverflowError) as error:
+                    raise FrameError(f"a payload of {payload_bytes} bytes: {error}") from error
                 self._filled = end - start
                 self._payload[: self._filled] = buffer[start:]
                 start = end
@@ -322,40 +328,6 @@ class Link(asyncio.Protocol):
         self.close()
         self._transport = None
         closed(reason)
-
-
-class Greeting(asyncio.Protocol):
-    """A connection until it has proven the secret and said hello; then its frames go to whoever serves it."""
-
-    def __init__(self, secret: bytes, serve: Callable[[dict[str, Any], Link], None]) -> None:
-        self._listener = Listener(secret)
-        self._serve = serve
-        self._data = b""
-        self._replied = False
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-
-    def data_received(self, data: bytes) -> None:
-        self._data += data
-        try:
-            if not self._replied and len(self._data) >= OPENING_BYTES:
-                self._transport.write(self._listener.reply(self._data[:OPENING_BYTES]))
-                self._data = self._data[OPENING_BYTES:]
-                self._replied = True
-            if self._replied and len(self._data) >= PROOF_BYTES:
-                self._listener.check(self._data[:PROOF_BYTES])
-                self._welcome(self._data[PROOF_BYTES:])
-        except HandshakeError:
-            self._transport.abort()
-
-    def _welcome(self, rest: bytes) -> None:
-        link = Link(lambda hello, _: self._serve(hello, link), lambda _: None)
-        link.connection_made(self._transport)
-        self._transport.set_protocol(link)
-        if rest:
-            link.data_received(rest)
 
 
 async def open_link(

@@ -5,8 +5,8 @@ The report's fields are a contract; fields may be added. Times are seconds, size
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from elastic.controller.changes import Recovered
@@ -35,6 +35,7 @@ class HostFacts:
         restarts: how often it came back under its name.
         age: since this incarnation joined the run.
         member: it is connected to the run, so it can take part in the next world.
+        refused: connections that its agent and executors refused, by reason (`elastic.refusals`).
     """
 
     id: str
@@ -51,6 +52,7 @@ class HostFacts:
     restarts: int
     age: float
     member: bool
+    refused: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -152,6 +154,11 @@ def report(
     }
 
 
+def with_refused(found: dict[str, Any], refused: Mapping[str, int]) -> dict[str, Any]:
+    """The report with the connections that the controller itself refused, by reason, under "run"."""
+    return {**found, "run": {**found["run"], "refused": dict(refused)}}
+
+
 def assess(run: RunFacts, hosts: Sequence[HostFacts]) -> tuple[str, list[str]]:
     """Whether the run has what it was asked to have, and why not."""
     if run.state == "failed":
@@ -186,6 +193,7 @@ def _host(host: HostFacts) -> dict[str, Any]:
         "lease_ttl_s": host.lease_ttl,
         "restarts": host.restarts,
         "age_s": _seconds(host.age),
+        "refused": dict(host.refused),
     }
 
 

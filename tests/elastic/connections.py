@@ -10,7 +10,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any
 
 from elastic import wire
-from elastic.handshake import OPENING_BYTES, PROOF_BYTES, HandshakeError, Listener
+from elastic.handshake import OPENING_BYTES, OTHER_POOL, PROOF_BYTES, HandshakeError, Listener
+from elastic.refusals import Reason
 
 PATIENCE = 30  # seconds until a test gives up; no test waits for time to pass
 SECRET = b"the secret of a pool of tests"
@@ -75,7 +76,13 @@ class Frames:
             listener.check(await reader.readexactly(PROOF_BYTES))
             connection.hello, _ = await connection.read()
             self.connections.put_nowait(connection)
-        except (HandshakeError, EOFError, OSError):
+        except HandshakeError as error:
+            if error.reason is Reason.FOREIGN_POOL:
+                writer.write(OTHER_POOL)
+                writer.close()
+            else:
+                connection.drop()
+        except (EOFError, OSError):
             connection.drop()
 
 
