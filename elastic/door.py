@@ -12,14 +12,16 @@ import contextlib
 import enum
 import logging
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable
 from typing import Any
 
 from elastic import wire
-from elastic.handshake import MAGIC, OPENING_BYTES, OTHER_POOL, PROOF_BYTES, HandshakeError, Listener
+from elastic.handshake import MAGIC, NO_TLS, OPENING_BYTES, PROOF_BYTES, WANTS_TLS, HandshakeError, Listener
 from elastic.refusals import Reason
+from elastic.tls import ALL_OR_NONE, FIRST_BYTES, Tls, TlsSocket, TlsTransport, Tunnel
 
 log = logging.getLogger(__name__)
 
@@ -49,11 +51,16 @@ class _Stage(enum.Enum):
 
 
 class Visit:
-    """What a listener reads and answers until it knows who is there: `receive` until `hello` is there."""
+    """What a listener reads and answers until it knows who is there: `receive` until `done`."""
 
-    def __init__(self, secret: bytes) -> None:
-        self._listener = Listener(secret)
+    def __init__(self, secret: bytes, tls: Tls | None = None) -> None:
+        """With `tls` nothing is said in clear."""
+        self.tunnel = Tunnel(tls, listens=True) if tls is not None else None
+        self._listener = Listener(secret, b"" if self.tunnel is None else self.tunnel.binding)
         self._stage = _Stage.OPENING
+        self._first = b""
+        """The first bytes as they came, until they show whether it is TLS."""
+        self._sure = False
         self._data = b""
         self.hello: Any = None
         """The first message, once `done`."""
@@ -69,6 +76,38 @@ class Visit:
 
     def receive(self, data: bytes) -> bytes:
         """Takes what came; the result is what to answer. Raises `HandshakeError`: the connection is to be closed."""
+        if not self._sure:
+            data, self._first = self._first + data, b""
+            if len(data) < len(FIRST_BYTES) and FIRST_BYTES.startswith(data):
+                self._first = data
+                return b""
+            self._check_tls(data)
+        if self.tunnel is None:
+            return self._converse(data)
+        try:
+            plain = self.tunnel.receive(data)
+        except ssl.SSLError as error:
+            words = f"its TLS is not good here: {error.reason or error}"
+            raise HandshakeError(words, Reason.TLS, self.tunnel.output()) from error
+        try:
+            answer = self._converse(plain)
+        except HandshakeError as error:
+            error.answer = self.tunnel.output() + (self.tunnel.seal(error.answer) if error.answer else b"")
+            raise
+        return self.tunnel.output() + (self.tunnel.seal(answer) if answer else b"")
+
+    def _check_tls(self, data: bytes) -> None:
+        speaks = data.startswith(FIRST_BYTES)
+        if speaks and self.tunnel is None:
+            words = f"it speaks TLS, and there is no certificate here: {ALL_OR_NONE}"
+            raise HandshakeError(words, Reason.TLS, NO_TLS)
+        if not speaks and self.tunnel is not None and data.startswith(MAGIC[: len(data)]):
+            raise HandshakeError(f"it does not speak TLS: {ALL_OR_NONE}", Reason.TLS, WANTS_TLS)
+        if not speaks and self.tunnel is not None:
+            raise HandshakeError("what connected does not speak TLS")
+        self._sure = True
+
+    def _converse(self, data: bytes) -> bytes:
         self._data += data
         answer = b""
         if self._stage is _Stage.OPENING:
@@ -97,7 +136,9 @@ class Visit:
         """What to make of it if it leaves now."""
         if self._stage is _Stage.PROOF:
             return HandshakeError("it left without a proof that it knows the secret", Reason.WRONG_SECRET)
-        if self._stage is _Stage.HELLO or self._data:
+        if self._sure and self.tunnel is not None and not self.tunnel.ready:
+            return HandshakeError("it left in the middle of TLS: it does not accept this certificate", Reason.TLS)
+        if self._stage is _Stage.HELLO or self._data or self._first or self._sure:
             return HandshakeError("it left in the middle of the handshake")
         return HandshakeError("it left without a word", Reason.SILENT)
 
@@ -121,6 +162,7 @@ class Door:
         secret: bytes,
         serve: Callable[[dict[str, Any], wire.Link], None],
         refused: Refused = lambda *_: None,
+        tls: Tls | None = None,
         *,
         patience_s: float = PATIENCE_S,
         most: int = MOST,
@@ -128,6 +170,7 @@ class Door:
         self.secret = secret
         self.serve = serve
         self.refused = refused
+        self.tls = tls
         self.patience_s = patience_s
         self._most = most
         self._strangers: dict[_Stranger, None] = {}
@@ -152,7 +195,7 @@ class _Stranger(asyncio.Protocol):
 
     def __init__(self, door: Door) -> None:
         self._door = door
-        self._visit = Visit(door.secret)
+        self._visit = Visit(door.secret, door.tls)
         self._over = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -183,8 +226,8 @@ class _Stranger(asyncio.Protocol):
         """Ends the connection."""
         self._end()
         self._door.refused(why.reason, f"{self._who}: {why}")
-        if why.reason is Reason.FOREIGN_POOL:
-            self._transport.write(OTHER_POOL)
+        if why.answer:
+            self._transport.write(why.answer)
             self._transport.close()
         else:
             self._transport.abort()
@@ -194,9 +237,13 @@ class _Stranger(asyncio.Protocol):
             raise HandshakeError("it knows the secret, but its hello is none")
         self._end()
         link = wire.Link(lambda *_: link.close(), lambda _: None)
-        link.connection_made(self._transport)
+        transport, tunnel = self._transport, self._visit.tunnel
+        if tunnel is None:
+            transport.set_protocol(link)
+        else:
+            transport = TlsTransport(transport, tunnel, link)
+        link.connection_made(transport)
         link.on_broken = lambda why: self._door.refused(Reason.GARBAGE, f"{self._who}, which knows the secret: {why}")
-        self._transport.set_protocol(link)
         self._door.serve(self._visit.hello, link)
         if self._visit.rest:
             link.data_received(self._visit.rest)
@@ -207,12 +254,14 @@ class _Stranger(asyncio.Protocol):
         self._door.knows(self)
 
 
-def accept(sock: socket.socket, secret: bytes, patience_s: float = PATIENCE_S) -> tuple[Any, wire.Channel]:
+def accept(
+    sock: socket.socket, secret: bytes, tls: Tls | None = None, patience_s: float = PATIENCE_S
+) -> tuple[Any, wire.Channel]:
     """The (hello, channel) of a connection that a blocking listener accepted.
 
     Raises `HandshakeError` if the other side does not prove itself and say hello within `patience_s`, or leaves.
     """
-    visit, deadline = Visit(secret), time.monotonic() + patience_s
+    visit, deadline = Visit(secret, tls), time.monotonic() + patience_s
     try:
         while not visit.done:
             left = deadline - time.monotonic()
@@ -226,11 +275,11 @@ def accept(sock: socket.socket, secret: bytes, patience_s: float = PATIENCE_S) -
             if answer:
                 sock.sendall(answer)
         sock.settimeout(None)
-        return visit.hello, wire.Channel(sock, visit.rest)
+        return visit.hello, wire.Channel(TlsSocket(sock, visit.tunnel) if visit.tunnel else sock, visit.rest)
     except HandshakeError as error:
-        if error.reason is Reason.FOREIGN_POOL:
+        if error.answer:
             with contextlib.suppress(OSError):
-                sock.sendall(OTHER_POOL)
+                sock.sendall(error.answer)
         raise
     except TimeoutError:
         raise _too_slow(patience_s) from None
@@ -247,6 +296,7 @@ class ThreadedDoor:
         secret: bytes,
         serve: Callable[[dict[str, Any], wire.Channel, str], None],
         refused: Refused,
+        tls: Tls | None = None,
         *,
         patience_s: float = PATIENCE_S,
         most: int = MOST,
@@ -259,6 +309,7 @@ class ThreadedDoor:
         self._secret = secret
         self._serve = serve
         self._refused = refused
+        self._tls = tls
         self._patience_s = patience_s
         self._most = most
         self._strangers: dict[socket.socket, float] = {}
@@ -299,7 +350,7 @@ class ThreadedDoor:
     def _greet(self, sock: socket.socket, who: str) -> None:
         try:
             try:
-                hello, channel = accept(sock, self._secret, self._patience_s)
+                hello, channel = accept(sock, self._secret, self._tls, self._patience_s)
             finally:
                 self._forget(sock)
             if not isinstance(hello, dict):

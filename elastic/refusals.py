@@ -24,6 +24,8 @@ class Reason(enum.StrEnum):
     """It says that it is of this pool, and did not prove it."""
     OLD_GENERATION = "old_generation"
     """It has the secret, and is of a world that is gone, or of one that comes when another one is there."""
+    TLS = "tls"
+    """It speaks TLS where there is none, or the other way round, or its certificate is not good here."""
     SILENT = "silent"
     """It had not proven anything when its time was up, or others needed its place, or when it left."""
 

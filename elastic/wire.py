@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import ssl
 import struct
 import threading
 from collections.abc import Callable
@@ -20,10 +21,13 @@ from typing import Any
 import msgpack
 import numpy as np
 
-from elastic.handshake import REPLY_BYTES, Dialer
+from elastic.handshake import REPLY_BYTES, Dialer, HandshakeError
+from elastic.refusals import Reason
+from elastic.tls import ALL_OR_NONE, CA, CERT, Tls, TlsSocket, TlsTransport, Tunnel, ours
 
 _HEADER = struct.Struct("<IQ")
 _MAX_MESSAGE = 1 << 30
+_RECEIVE = 1 << 12
 
 _ALIGNMENT = 64
 """Bytes; a CPU device adopts host memory aligned so without a copy."""
@@ -110,7 +114,7 @@ def parse_address(address: str) -> tuple[str, int]:
 class Channel:
     """A blocking connection of frames: one thread receives, any thread sends."""
 
-    def __init__(self, sock: socket.socket, begun: bytes = b"") -> None:
+    def __init__(self, sock: socket.socket | TlsSocket, begun: bytes = b"") -> None:
         """`begun` is what was received already, at most 64 KiB."""
         self._socket = sock
         self._lock = threading.Lock()
@@ -185,37 +189,107 @@ class Channel:
             self._end += got
 
 
-def dial(address: str, secret: bytes, hello: Any, timeout_s: float | None = None) -> Channel:
+class _Call:
+    """What a dialer sends and hears until the listener has proven itself: `begin`, and `receive` until `done`."""
+
+    def __init__(self, secret: bytes, hello: Any, tls: Tls | None) -> None:
+        self._secret = secret
+        self._hello = hello
+        self.tunnel = None if tls is None else Tunnel(tls, listens=False)
+        self._dialer: Dialer | None = None
+        self._data = b""
+        self.done = False
+
+    @property
+    def rest(self) -> bytes:
+        """What came behind the listener's reply."""
+        return self._data
+
+    def begin(self) -> bytes:
+        """What to send first."""
+        return self._open() if self.tunnel is None else self.tunnel.begin()
+
+    def receive(self, data: bytes) -> bytes:
+        """Takes what came; the result is what to send. Raises `HandshakeError`."""
+        if self.tunnel is None:
+            return self._converse(data)
+        try:
+            plain = self.tunnel.receive(data)
+        except ssl.SSLError as error:
+            raise _tls_error(error, self.tunnel.output()) from error
+        said = self.tunnel.output()
+        if self._dialer is None and self.tunnel.ready:
+            said += self.tunnel.seal(self._open(self.tunnel.binding))
+        answer = self._converse(plain)
+        return said + (self.tunnel.seal(answer) if answer else b"")
+
+    def lost(self, error: Exception | None = None) -> Exception:
+        """What to make of the end of the connection now."""
+        if self.tunnel is None or not isinstance(error, ConnectionError | None):
+            return error or EOFError("the other side closed the connection in the handshake")
+        words = f"it closed the connection, as it does with certificates that it does not accept: {_SIGNED}"
+        return HandshakeError(f"there is no TLS with it: {words}", Reason.TLS)
+
+    def _open(self, binding: bytes = b"") -> bytes:
+        self._dialer = Dialer(self._secret, binding)
+        return self._dialer.opening()
+
+    def _converse(self, data: bytes) -> bytes:
+        self._data += data
+        if self.done or len(self._data) < REPLY_BYTES:
+            return b""
+        assert self._dialer is not None
+        reply, self._data = self._data[:REPLY_BYTES], self._data[REPLY_BYTES:]
+        proof = self._dialer.proof(reply)
+        self.done = True
+        return proof + frame(self._hello)
+
+
+_SIGNED = f"{CERT} must be signed by an authority in its {CA}"
+
+
+def _tls_error(error: ssl.SSLError, answer: bytes) -> HandshakeError:
+    if error.reason == "WRONG_VERSION_NUMBER":
+        words = f"what answered does not speak TLS, and this process has a certificate: {ALL_OR_NONE}"
+    elif isinstance(error, ssl.SSLCertVerificationError):
+        words = f"its certificate is not accepted: {error.verify_message}; {CA} must hold the authority that signed it"
+    else:
+        words = f"there is no TLS with it: {error.reason or error}; {_SIGNED}"
+    return HandshakeError(words, Reason.TLS, answer)
+
+
+def dial(
+    address: str, secret: bytes, hello: Any, timeout_s: float | None = None, *, to_controller: bool = False
+) -> Channel:
     """A blocking channel to a listener of the pool, proven both ways; `hello` is the first message.
 
     `address` is HOST:PORT or unix:PATH. Nothing on the channel, the connecting included, waits for longer than the
-    timeout, if there is one. Raises `OSError` (`TimeoutError` is one), `EOFError` or `HandshakeError`.
+    timeout, if there is one. With certificates (`elastic.tls`) it is encrypted, but not on one machine's Unix sockets,
+    nor `to_controller`: what serves JAX clients cannot. Raises `OSError` (`TimeoutError` is one), `EOFError`,
+    `HandshakeError`, or `UsageError` for certificates that cannot be used.
     """
     local = address.startswith("unix:")
+    call = _Call(secret, hello, None if local or to_controller else ours())
     sock = socket.socket(socket.AF_UNIX) if local else socket.create_connection(parse_address(address), timeout_s)
     try:
         sock.settimeout(timeout_s)
         if local:
             sock.connect(address.removeprefix("unix:"))
-        dialer = Dialer(secret)
-        sock.sendall(dialer.opening())
-        sock.sendall(dialer.proof(_receive_exactly(sock, REPLY_BYTES)))
-        channel = Channel(sock)
-        channel.send(hello)
-        return channel
+        sock.sendall(call.begin())
+        while not call.done:
+            data = sock.recv(_RECEIVE)
+            if not data:
+                raise call.lost()
+            answer = call.receive(data)
+            if answer:
+                sock.sendall(answer)
+        return Channel(TlsSocket(sock, call.tunnel) if call.tunnel else sock, call.rest)
+    except ConnectionError as error:
+        sock.close()
+        raise call.lost(error) from None
     except BaseException:
         sock.close()
         raise
-
-
-def _receive_exactly(sock: socket.socket, size: int) -> bytes:
-    data = b""
-    while len(data) < size:
-        more = sock.recv(size - len(data))
-        if not more:
-            raise EOFError("the other side closed the connection in the handshake")
-        data += more
-    return data
 
 
 class Link(asyncio.Protocol):
@@ -330,11 +404,57 @@ class Link(asyncio.Protocol):
         closed(reason)
 
 
+class _Calling(asyncio.Protocol):
+    """A connection that was dialed until the listener has proven itself; then it is a link's."""
+
+    def __init__(self, call: _Call, link: Link) -> None:
+        self._call = call
+        self.link = link
+        self.proven: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        transport.write(self._call.begin())
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            answer = self._call.receive(data)
+        except HandshakeError as error:
+            self._transport.write(error.answer)
+            self._transport.close()
+            self._fail(error)
+            return
+        if answer:
+            self._transport.write(answer)
+        if self._call.done and not self.proven.done():
+            self._hand_over()
+
+    def _hand_over(self) -> None:
+        transport, tunnel = self._transport, self._call.tunnel
+        if tunnel is None:
+            transport.set_protocol(self.link)
+        else:
+            transport = TlsTransport(transport, tunnel, self.link)
+        self.link.connection_made(transport)
+        self.proven.set_result(None)
+        if self._call.rest:
+            self.link.data_received(self._call.rest)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._fail(self._call.lost(error))
+
+    def _fail(self, error: Exception) -> None:
+        if not self.proven.done():
+            self.proven.set_exception(error)
+
+
 async def open_link(
     address: str, secret: bytes, hello: Any, received: Callable[[Any, Bytes], None], closed: Callable[[str], None]
 ) -> Link:
     """A link to a listener of the pool, proven both ways. Raises as `dial` does."""
     loop = asyncio.get_running_loop()
+    call = _Call(secret, hello, ours())
     host, port = parse_address(address)
     infos = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     family, kind, proto, _, target = infos[0]
@@ -343,17 +463,13 @@ async def open_link(
         sock.setblocking(False)
         await loop.sock_connect(sock, target)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        dialer = Dialer(secret)
-        await loop.sock_sendall(sock, dialer.opening())
-        reply = b""
-        while len(reply) < REPLY_BYTES:
-            more = await loop.sock_recv(sock, REPLY_BYTES - len(reply))
-            if not more:
-                raise EOFError(f"{address} closed the connection in the handshake")
-            reply += more
-        await loop.sock_sendall(sock, dialer.proof(reply) + frame(hello))
-        _, link = await loop.create_connection(lambda: Link(received, closed), sock=sock)
-        return link
+        transport, calling = await loop.create_connection(lambda: _Calling(call, Link(received, closed)), sock=sock)
     except BaseException:
         sock.close()
         raise
+    try:
+        await calling.proven
+    except BaseException:
+        transport.abort()
+        raise
+    return calling.link

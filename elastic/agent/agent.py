@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import elastic
-from elastic import host_memory, wire
+from elastic import host_memory, tls, wire
 from elastic.agent.beats import BEAT_S, Beats
 from elastic.agent.copies import ROLE, Receiver, send
 from elastic.agent.template import Exit, Template
@@ -107,7 +107,10 @@ class Agent:
     async def start(self) -> str:
         """Listens and starts the first standby; returns the address. Raises `OSError` if it cannot listen."""
         self._server = await asyncio.get_running_loop().create_server(
-            Door(self._settings.secret, self._serve, self._refusals.add), self._host, self._port, reuse_port=False
+            Door(self._settings.secret, self._serve, self._refusals.add, tls.ours()),
+            self._host,
+            self._port,
+            reuse_port=False,
         )
         self._port = self._server.sockets[0].getsockname()[1]
         memory = self._settings.memory

@@ -14,7 +14,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from elastic import wire
+from elastic import tls, wire
 from elastic.commands import Command
 from elastic.door import ThreadedDoor
 from elastic.executor.callbacks import Callbacks
@@ -33,7 +33,7 @@ class Executor:
         self._secret = secret
         self._listener = socket.create_server((host, 0), backlog=64)
         self._refused = Teller.of_environment()
-        self._door = ThreadedDoor(self._listener, secret, self._greeted, self._refused)
+        self._door = ThreadedDoor(self._listener, secret, self._greeted, self._refused, tls.ours())
         self._lock = threading.Lock()
         self._controller: wire.Channel | None = None
         self._called_back = False

@@ -10,8 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any
 
 from elastic import wire
-from elastic.handshake import OPENING_BYTES, OTHER_POOL, PROOF_BYTES, HandshakeError, Listener
-from elastic.refusals import Reason
+from elastic.handshake import OPENING_BYTES, PROOF_BYTES, HandshakeError, Listener
 
 PATIENCE = 30  # seconds until a test gives up; no test waits for time to pass
 SECRET = b"the secret of a pool of tests"
@@ -77,11 +76,8 @@ class Frames:
             connection.hello, _ = await connection.read()
             self.connections.put_nowait(connection)
         except HandshakeError as error:
-            if error.reason is Reason.FOREIGN_POOL:
-                writer.write(OTHER_POOL)
-                writer.close()
-            else:
-                connection.drop()
+            writer.write(error.answer)
+            writer.close()
         except (EOFError, OSError):
             connection.drop()
 

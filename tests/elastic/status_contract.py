@@ -17,7 +17,7 @@ _RUN = {
     "operations": (int,),
     "client_connected": (bool, type(None)),
 }
-_REFUSED = {"garbage", "foreign_pool", "wrong_secret", "old_generation", "silent"}
+_REFUSED = {"garbage", "foreign_pool", "wrong_secret", "old_generation", "tls", "silent"}
 _HOST = {
     "id": _TEXT,
     "incarnation": (int,),

@@ -14,7 +14,7 @@ import pytest
 
 from elastic import wire
 from elastic.commands import Command
-from elastic.handshake import MAGIC, OPENING_BYTES, OTHER_POOL, REPLY_BYTES, Dialer
+from elastic.handshake import MAGIC, NO_TLS, OPENING_BYTES, OTHER_POOL, REPLY_BYTES, Dialer
 from tests.elastic.agents import Agent
 from tests.elastic.connections import PATIENCE
 
@@ -25,7 +25,8 @@ FRAMES = 10_000
 AT_ONCE = 40
 GENERATION = 5
 
-GARBAGE, FOREIGN, WRONG, OLD, SILENT = "garbage", "foreign_pool", "wrong_secret", "old_generation", "silent"
+GARBAGE, FOREIGN, WRONG, OLD = "garbage", "foreign_pool", "wrong_secret", "old_generation"
+SILENT, TLS = "silent", "tls"
 
 
 class Broken:
@@ -76,16 +77,19 @@ class Strangers:
         return Broken(SILENT, b"")
 
     def random_bytes(self):
-        return Broken(GARBAGE, self._rng.randbytes(self._rng.choice((1, 7, 48, 49, 500, 100_000))).lstrip(b"E") or b"x")
+        drawn = self._rng.randbytes(self._rng.choice((1, 7, 48, 49, 500, 100_000)))
+        return Broken(GARBAGE, drawn.lstrip(b"E\x16") or b"x")
 
     def another_protocol(self):
         other = (
             b"GET / HTTP/1.1\r\n\r\n",
             b"SSH-2.0-OpenSSH_9\r\n",
             b"ELASTIC1" + bytes(32),
-            b"\x16\x03\x01\x02\x00\x01",
         )
         return Broken(GARBAGE, self._rng.choice(other))
+
+    def tls(self):
+        return Broken(TLS, b"\x16\x03\x01\x02\0\1\0" + self._rng.randbytes(200), hears=NO_TLS)
 
     def frames_without_a_handshake(self):
         return Broken(GARBAGE, wire.frame({"role": "controller", "generation": GENERATION}))
@@ -282,6 +286,7 @@ class Use:
         self.before = self.now()
 
     def now(self):
+        """(Open descriptors, threads)."""
         return self._process.num_fds(), self._process.num_threads()
 
     def memory(self):
@@ -324,6 +329,7 @@ def test_ten_thousand_strangers_are_refused_and_counted_and_disturb_nobody(agent
         assert work.rounds - rounds > 50
         assert work.slowest < 5
         for name, use in uses.items():
-            assert use.now() == use.before, name
+            # Pools of threads fill up, and one or two connections may not have ended yet; a leak would be of hundreds.
+            assert all(now <= before + 8 for now, before in zip(use.now(), use.before, strict=True)), (name, use.now())
             assert use.memory() - memory[name] < 16 << 20, name
         work.end()
