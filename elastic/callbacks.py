@@ -52,7 +52,7 @@ class CallbackClient:
         """
         with self._lock:
             if self._channel is None:
-                self._channel = wire.dial(self._address, self._secret, {"role": "callbacks"})
+                self._channel = wire.dial(self._address, self._secret, {"role": "callbacks"}, to_controller=True)
                 threading.Thread(
                     target=self._serve, args=(self._channel,), name="elastic-callbacks", daemon=True
                 ).start()

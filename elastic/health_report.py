@@ -109,6 +109,7 @@ def _registered(record: HostRecord, run: str | None) -> Report:
         "checked_age_s": None,
         "restarts": 0,
         "age_s": None,
+        "refused": None,
         "run": run,
     }
 
@@ -127,6 +128,7 @@ def _unknown_run(view: PoolView, run: str) -> Report:
         "hosts_wanted": 0,
         "controller_pid": record.pid,
         "age_s": None,
+        "refused": None,
     }
 
 

@@ -236,6 +236,7 @@ class LocalPool:
             raise UsageError("this pool was started already; make a new LocalPool")
         self.check_settings()
         pool_size.check_python()
+        pool_size.check_certificates()
         run_directory.sweep(self._base)
         self._directory = self.make_directory()
         self._launcher_pid = os.getpid()

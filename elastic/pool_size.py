@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import errno
 import importlib.util
+import os
 import socket
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from elastic.errors import PoolError, UsageError
@@ -57,6 +59,14 @@ def check_python() -> None:
     for module in ("jax", "jaxlib"):
         if importlib.util.find_spec(module) is None:
             raise PoolError(f"{sys.executable} has no {module}; install it with `{sys.executable} -m pip install jax`")
+
+
+def check_certificates(environment: Mapping[str, str] = os.environ) -> None:
+    """Raises `UsageError` for certificates with which the pool's processes could not speak TLS (see `elastic.tls`)."""
+    if any(name.startswith("ELASTIC_TLS_") for name in environment):
+        from elastic import tls  # Nobody else waits for its import.
+
+        tls.ours(environment)
 
 
 def check_listen(listen: str) -> None:

@@ -40,7 +40,7 @@ class StatusClient:
         self._timeout_s = timeout_s
         self._first: dict[str, Any] | None
         try:
-            self._channel = wire.dial(address, secret, {"role": "status"}, timeout_s)
+            self._channel = wire.dial(address, secret, {"role": "status"}, timeout_s, to_controller=True)
         except (OSError, EOFError, HandshakeError, ValueError) as error:
             raise self._no_answer(error) from error
         try:

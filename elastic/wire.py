@@ -3,7 +3,8 @@
     frame = message length (u32) | payload length (u64) | message (msgpack) | payload
 
 The payload stands apart from the message so that an array's bytes are neither packed nor copied to be sent, and are
-received straight into memory that a device can adopt. Little-endian. What a message means is `commands.py`'s matter.
+received straight into memory that a device can adopt. Little-endian. What a message means is `commands.py`'s matter,
+and who may connect is `door.py`'s.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import ssl
 import struct
 import threading
 from collections.abc import Callable
@@ -19,12 +21,13 @@ from typing import Any
 import msgpack
 import numpy as np
 
-from elastic.handshake import OPENING_BYTES, PROOF_BYTES, REPLY_BYTES, Dialer, HandshakeError, Listener
+from elastic.handshake import REPLY_BYTES, Dialer, HandshakeError
+from elastic.refusals import Reason
+from elastic.tls import ALL_OR_NONE, CA, CERT, Tls, TlsSocket, TlsTransport, Tunnel, ours
 
 _HEADER = struct.Struct("<IQ")
 _MAX_MESSAGE = 1 << 30
-_HANDSHAKE_S = 10.0
-"""Seconds that a stranger may hold a thread of ours."""
+_RECEIVE = 1 << 12
 
 _ALIGNMENT = 64
 """Bytes; a CPU device adopts host memory aligned so without a copy."""
@@ -64,6 +67,20 @@ def unframe(data: Bytes) -> tuple[Any, memoryview]:
     return unpack(body[:message_bytes]), body[message_bytes:]
 
 
+def small_frame_size(data: Bytes, most: int) -> int | None:
+    """The size of the frame without payload that these bytes begin with, or None if it is not there in full yet.
+
+    Raises `FrameError` if its message is larger than `most` bytes, or it has a payload.
+    """
+    if len(data) < _HEADER.size:
+        return None
+    message_bytes, payload_bytes = _HEADER.unpack_from(data)
+    if message_bytes > most or payload_bytes:
+        raise FrameError(f"a frame of {message_bytes} + {payload_bytes} bytes, where at most {most} + 0 may come")
+    size: int = _HEADER.size + message_bytes
+    return size if len(data) >= size else None
+
+
 def unpack(body: Bytes) -> Any:
     """A message from its bytes. Raises `FrameError` if they are not one."""
     try:
@@ -97,12 +114,14 @@ def parse_address(address: str) -> tuple[str, int]:
 class Channel:
     """A blocking connection of frames: one thread receives, any thread sends."""
 
-    def __init__(self, sock: socket.socket) -> None:
+    def __init__(self, sock: socket.socket | TlsSocket, begun: bytes = b"") -> None:
+        """`begun` is what was received already, at most 64 KiB."""
         self._socket = sock
         self._lock = threading.Lock()
         self._buffer = bytearray(1 << 16)
         self._view = memoryview(self._buffer)
-        self._start = self._end = 0
+        self._view[: len(begun)] = begun
+        self._start, self._end = 0, len(begun)
         if sock.family != socket.AF_UNIX:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
@@ -170,59 +189,114 @@ class Channel:
             self._end += got
 
 
-def dial(address: str, secret: bytes, hello: Any, timeout_s: float | None = None) -> Channel:
+class _Call:
+    """What a dialer sends and hears until the listener has proven itself: `begin`, and `receive` until `done`."""
+
+    def __init__(self, secret: bytes, hello: Any, tls: Tls | None) -> None:
+        self._secret = secret
+        self._hello = hello
+        self.tunnel = None if tls is None else Tunnel(tls, listens=False)
+        self._dialer: Dialer | None = None
+        self._data = b""
+        self.done = False
+
+    @property
+    def rest(self) -> bytes:
+        """What came behind the listener's reply."""
+        return self._data
+
+    def begin(self) -> bytes:
+        """What to send first."""
+        return self._open() if self.tunnel is None else self.tunnel.begin()
+
+    def receive(self, data: bytes) -> bytes:
+        """Takes what came; the result is what to send. Raises `HandshakeError`."""
+        if self.tunnel is None:
+            return self._converse(data)
+        try:
+            plain = self.tunnel.receive(data)
+        except ssl.SSLError as error:
+            raise _tls_error(error, self.tunnel.output()) from error
+        said = self.tunnel.output()
+        if self._dialer is None and self.tunnel.ready:
+            said += self.tunnel.seal(self._open(self.tunnel.binding))
+        answer = self._converse(plain)
+        return said + (self.tunnel.seal(answer) if answer else b"")
+
+    def lost(self, error: Exception | None = None) -> Exception:
+        """What to make of the end of the connection now."""
+        if self.tunnel is None or not isinstance(error, ConnectionError | None):
+            return error or EOFError("the other side closed the connection in the handshake")
+        words = f"it closed the connection, as it does with certificates that it does not accept: {_SIGNED}"
+        return HandshakeError(f"there is no TLS with it: {words}", Reason.TLS)
+
+    def _open(self, binding: bytes = b"") -> bytes:
+        self._dialer = Dialer(self._secret, binding)
+        return self._dialer.opening()
+
+    def _converse(self, data: bytes) -> bytes:
+        self._data += data
+        if self.done or len(self._data) < REPLY_BYTES:
+            return b""
+        assert self._dialer is not None
+        reply, self._data = self._data[:REPLY_BYTES], self._data[REPLY_BYTES:]
+        proof = self._dialer.proof(reply)
+        self.done = True
+        return proof + frame(self._hello)
+
+
+_SIGNED = f"{CERT} must be signed by an authority in its {CA}"
+
+
+def _tls_error(error: ssl.SSLError, answer: bytes) -> HandshakeError:
+    if error.reason == "WRONG_VERSION_NUMBER":
+        words = f"what answered does not speak TLS, and this process has a certificate: {ALL_OR_NONE}"
+    elif isinstance(error, ssl.SSLCertVerificationError):
+        words = f"its certificate is not accepted: {error.verify_message}; {CA} must hold the authority that signed it"
+    else:
+        words = f"there is no TLS with it: {error.reason or error}; {_SIGNED}"
+    return HandshakeError(words, Reason.TLS, answer)
+
+
+def dial(
+    address: str, secret: bytes, hello: Any, timeout_s: float | None = None, *, to_controller: bool = False
+) -> Channel:
     """A blocking channel to a listener of the pool, proven both ways; `hello` is the first message.
 
     `address` is HOST:PORT or unix:PATH. Nothing on the channel, the connecting included, waits for longer than the
-    timeout, if there is one. Raises `OSError` (`TimeoutError` is one), `EOFError` or `HandshakeError`.
+    timeout, if there is one. With certificates (`elastic.tls`) it is encrypted, but not on one machine's Unix sockets,
+    nor `to_controller`: what serves JAX clients cannot. Raises `OSError` (`TimeoutError` is one), `EOFError`,
+    `HandshakeError`, or `UsageError` for certificates that cannot be used.
     """
     local = address.startswith("unix:")
+    call = _Call(secret, hello, None if local or to_controller else ours())
     sock = socket.socket(socket.AF_UNIX) if local else socket.create_connection(parse_address(address), timeout_s)
     try:
         sock.settimeout(timeout_s)
         if local:
             sock.connect(address.removeprefix("unix:"))
-        dialer = Dialer(secret)
-        sock.sendall(dialer.opening())
-        sock.sendall(dialer.proof(_receive_exactly(sock, REPLY_BYTES)))
-        channel = Channel(sock)
-        channel.send(hello)
-        return channel
+        sock.sendall(call.begin())
+        while not call.done:
+            data = sock.recv(_RECEIVE)
+            if not data:
+                raise call.lost()
+            answer = call.receive(data)
+            if answer:
+                sock.sendall(answer)
+        return Channel(TlsSocket(sock, call.tunnel) if call.tunnel else sock, call.rest)
+    except ConnectionError as error:
+        sock.close()
+        raise call.lost(error) from None
     except BaseException:
         sock.close()
         raise
-
-
-def accept(sock: socket.socket, secret: bytes) -> tuple[Any, Channel]:
-    """The (hello, channel) of a connection that a listener accepted.
-
-    Raises as `dial` does, and `TimeoutError` (an `OSError`) if the other side does not prove itself soon.
-    """
-    listener = Listener(secret)
-    sock.settimeout(_HANDSHAKE_S)
-    sock.sendall(listener.reply(_receive_exactly(sock, OPENING_BYTES)))
-    listener.check(_receive_exactly(sock, PROOF_BYTES))
-    sock.settimeout(None)
-    channel = Channel(sock)
-    hello, _ = channel.receive()
-    return hello, channel
-
-
-def _receive_exactly(sock: socket.socket, size: int) -> bytes:
-    data = b""
-    while len(data) < size:
-        more = sock.recv(size - len(data))
-        if not more:
-            raise EOFError("the other side closed the connection in the handshake")
-        data += more
-    return data
 
 
 class Link(asyncio.Protocol):
     """A connection of frames on the event loop.
 
     Frames sent within one turn of the loop leave in one write. `received(message, payload)` is called for each frame
-    and `closed(reason)` once, whoever closed.
+    and `closed(reason)` once, whoever closed. `received` may raise `FrameError` over a message that means nothing.
     """
 
     def __init__(self, received: Callable[[Any, Bytes], None], closed: Callable[[str], None]) -> None:
@@ -235,6 +309,8 @@ class Link(asyncio.Protocol):
         self._filled = 0
         self._transport: asyncio.Transport | None = None
         self._loop = asyncio.get_running_loop()
+        self.on_broken: Callable[[str], None] = lambda _: None
+        """Called before the end with what is wrong, if the other side sent something else than frames."""
         self.congested = False
         """True while the other side takes bytes more slowly than they are sent."""
         self.on_congestion: Callable[[], None] = lambda: None
@@ -277,6 +353,7 @@ class Link(asyncio.Protocol):
         try:
             self._parse(data)
         except FrameError as error:
+            self.on_broken(str(error))
             self._fail(f"it sent something else than frames ({error})")
 
     def _parse(self, data: bytes) -> None:
@@ -305,7 +382,10 @@ class Link(asyncio.Protocol):
             message = unpack(buffer[body : body + size])
             start = body + size
             if end - start < payload_bytes:
-                self._message, self._payload = message, bytearray(payload_bytes)
+                try:
+                    self._message, self._payload = message, bytearray(payload_bytes)
+                except (MemoryError, OverflowError) as error:
+                    raise FrameError(f"a payload of {payload_bytes} bytes: {error}") from error
                 self._filled = end - start
                 self._payload[: self._filled] = buffer[start:]
                 start = end
@@ -324,38 +404,49 @@ class Link(asyncio.Protocol):
         closed(reason)
 
 
-class Greeting(asyncio.Protocol):
-    """A connection until it has proven the secret and said hello; then its frames go to whoever serves it."""
+class _Calling(asyncio.Protocol):
+    """A connection that was dialed until the listener has proven itself; then it is a link's."""
 
-    def __init__(self, secret: bytes, serve: Callable[[dict[str, Any], Link], None]) -> None:
-        self._listener = Listener(secret)
-        self._serve = serve
-        self._data = b""
-        self._replied = False
+    def __init__(self, call: _Call, link: Link) -> None:
+        self._call = call
+        self.link = link
+        self.proven: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
+        transport.write(self._call.begin())
 
     def data_received(self, data: bytes) -> None:
-        self._data += data
         try:
-            if not self._replied and len(self._data) >= OPENING_BYTES:
-                self._transport.write(self._listener.reply(self._data[:OPENING_BYTES]))
-                self._data = self._data[OPENING_BYTES:]
-                self._replied = True
-            if self._replied and len(self._data) >= PROOF_BYTES:
-                self._listener.check(self._data[:PROOF_BYTES])
-                self._welcome(self._data[PROOF_BYTES:])
-        except HandshakeError:
-            self._transport.abort()
+            answer = self._call.receive(data)
+        except HandshakeError as error:
+            self._transport.write(error.answer)
+            self._transport.close()
+            self._fail(error)
+            return
+        if answer:
+            self._transport.write(answer)
+        if self._call.done and not self.proven.done():
+            self._hand_over()
 
-    def _welcome(self, rest: bytes) -> None:
-        link = Link(lambda hello, _: self._serve(hello, link), lambda _: None)
-        link.connection_made(self._transport)
-        self._transport.set_protocol(link)
-        if rest:
-            link.data_received(rest)
+    def _hand_over(self) -> None:
+        transport, tunnel = self._transport, self._call.tunnel
+        if tunnel is None:
+            transport.set_protocol(self.link)
+        else:
+            transport = TlsTransport(transport, tunnel, self.link)
+        self.link.connection_made(transport)
+        self.proven.set_result(None)
+        if self._call.rest:
+            self.link.data_received(self._call.rest)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._fail(self._call.lost(error))
+
+    def _fail(self, error: Exception) -> None:
+        if not self.proven.done():
+            self.proven.set_exception(error)
 
 
 async def open_link(
@@ -363,6 +454,7 @@ async def open_link(
 ) -> Link:
     """A link to a listener of the pool, proven both ways. Raises as `dial` does."""
     loop = asyncio.get_running_loop()
+    call = _Call(secret, hello, ours())
     host, port = parse_address(address)
     infos = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     family, kind, proto, _, target = infos[0]
@@ -371,17 +463,13 @@ async def open_link(
         sock.setblocking(False)
         await loop.sock_connect(sock, target)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        dialer = Dialer(secret)
-        await loop.sock_sendall(sock, dialer.opening())
-        reply = b""
-        while len(reply) < REPLY_BYTES:
-            more = await loop.sock_recv(sock, REPLY_BYTES - len(reply))
-            if not more:
-                raise EOFError(f"{address} closed the connection in the handshake")
-            reply += more
-        await loop.sock_sendall(sock, dialer.proof(reply) + frame(hello))
-        _, link = await loop.create_connection(lambda: Link(received, closed), sock=sock)
-        return link
+        transport, calling = await loop.create_connection(lambda: _Calling(call, Link(received, closed)), sock=sock)
     except BaseException:
         sock.close()
         raise
+    try:
+        await calling.proven
+    except BaseException:
+        transport.abort()
+        raise
+    return calling.link

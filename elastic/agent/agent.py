@@ -1,19 +1,22 @@
 """One host's agent: keeps a standby executor warm and serves the controller that uses this host.
 
 The connection to a controller carries events to it - {"standby": pid, "address"}, {"exited": pid, "reason", ...},
-{"done": order, "problem"}, {"beat": executors that moved}, {"draining": reason}, {"checked": seconds since all devices
-passed a health check}, {"wrong_result": what is wrong with a device} - and orders from it - {"use": pid}, {"want":
-"standby"}, {"kill": pid}, and on the host's memory {"send": digests, "to": address, "order"} and {"keep": digests,
-"order"}. When it ends, the executors it used are killed: nobody is left who could tell them anything.
+{"done": order, "problem"}, {"beat": executors that moved}, with "refusals" if more connections were refused,
+{"draining": reason}, {"checked": seconds since all devices passed a health check}, {"wrong_result": what is wrong with
+a device} - and orders from it - {"use": pid}, {"want": "standby"}, {"kill": pid}, and on the host's memory {"send":
+digests, "to": address, "order"} and {"keep": digests, "order"}. When it ends, the executors it used are killed: nobody
+is left who could tell them anything.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import shutil
 import signal
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -21,13 +24,17 @@ from pathlib import Path
 from typing import Any
 
 import elastic
-from elastic import host_memory, wire
+from elastic import host_memory, tls, wire
 from elastic.agent.beats import BEAT_S, Beats
 from elastic.agent.copies import ROLE, Receiver, send
 from elastic.agent.device_health import DeviceHealth
 from elastic.agent.template import Exit, Template
+from elastic.door import Door
 from elastic.machine import machine_id
+from elastic.refusals import Reason, Refusals
 from membership import Etcd, HostRecord, MembershipError, PoolAddress, Registration
+
+log = logging.getLogger(__name__)
 
 _LEASE_S = 5
 """How long etcd remembers a host that it does not hear of."""
@@ -86,9 +93,11 @@ class Reporter:
 class Agent:
     """Serves one host until it is closed."""
 
-    def __init__(self, settings: HostSettings, reporter: Reporter) -> None:
+    def __init__(self, settings: HostSettings, reporter: Reporter, pool: str = "") -> None:
+        """`pool` is the name of the pool that the host is in; controllers of others are refused."""
         self._settings = settings
         self._reporter = reporter
+        self._pool = pool
         self._run = ""
         """The id of the run that uses this host."""
         self._host, self._port = wire.parse_address(settings.listen)
@@ -99,6 +108,9 @@ class Agent:
         self._controller: wire.Link | None = None
         self._broken: str | None = None
         self._beats = Beats()
+        self._refusals = Refusals(log.warning, time.monotonic)
+        """Connections that were refused here or by an executor of this host."""
+        self._refusals_told: dict[str, int] = {}
         self._alone = asyncio.Event()
         self.health: DeviceHealth
         """Of its devices."""
@@ -111,7 +123,10 @@ class Agent:
     async def start(self) -> str:
         """Listens and starts the first standby; returns the address. Raises `OSError` if it cannot listen."""
         self._server = await asyncio.get_running_loop().create_server(
-            lambda: wire.Greeting(self._settings.secret, self._serve), self._host, self._port, reuse_port=False
+            Door(self._settings.secret, self._serve, self._refusals.add, tls.ours()),
+            self._host,
+            self._port,
+            reuse_port=False,
         )
         self._port = self._server.sockets[0].getsockname()[1]
         memory = self._settings.memory
@@ -126,6 +141,7 @@ class Agent:
             environment,
             on_standby=self._stands_by,
             on_exit=self._exited,
+            on_refused=lambda pid, reason, count, words: self._refusals.add(reason, f"executor {pid}: {words}", count),
         )
         self.health = DeviceHealth(
             self._settings.id,
@@ -163,7 +179,12 @@ class Agent:
         elif hello.get("role") == "probe":
             link.send(wire.frame(self._about()))
         elif hello.get("role") != "controller":
+            self._refusals.add(Reason.GARBAGE, "one that knows the secret plays a role that there is not")
             link.close()
+        elif hello.get("pool", self._pool) != self._pool:
+            words = f"host {self._settings.id} is in pool {self._pool}, and run {hello.get('run')} in {hello['pool']}"
+            self._refusals.add(Reason.FOREIGN_POOL, words)
+            link.send(wire.frame({"refused": words}))
         elif self._controller is not None:
             link.send(wire.frame({"refused": f"host {self._settings.id} is in use by another controller"}))
         else:
@@ -173,6 +194,7 @@ class Agent:
             self._alone.clear()
             about = {"host": self._settings.id, "devices": self._settings.devices, "pid": os.getpid()}
             self._tell({**about, "holds": host_memory.contents(self._settings.memory)})
+            self._refusals_told = {}
             if self.health.unfit:
                 self._tell({"wrong_result": self.health.unfit})
             elif (age := self.health.age()) is not None:
@@ -182,14 +204,20 @@ class Agent:
             if self._broken:
                 broken = {"reason": self._broken, "by_itself": True, "log": self._template.log_tail()}
                 self._tell({"exited": 0, **broken})
-            link.redirect(self._ordered, lambda _: self._controller_left())
+            link.redirect(self._hear, lambda _: self._controller_left())
 
     def _about(self) -> dict[str, Any]:
         """What it tells somebody who asks whether it lives."""
         use = f"used by run {self._run}" if self._controller is not None else "no run uses it"
         return {"pid": os.getpid(), "about": use, "executors": self._used, "standbys": self._standbys}
 
-    def _ordered(self, order: dict[str, Any], _: wire.Bytes) -> None:
+    def _hear(self, order: Any, _: wire.Bytes) -> None:
+        try:
+            self._ordered(order)
+        except (KeyError, TypeError) as error:
+            raise wire.FrameError(f"it is no order: {error}") from error
+
+    def _ordered(self, order: dict[str, Any]) -> None:
         if "use" in order:
             address = self._standbys.pop(order["use"], None)
             if address is not None:
@@ -261,7 +289,10 @@ class Agent:
         """Tells the controller ten times a second that this host moves, and which of its executors do."""
         while True:
             await asyncio.sleep(BEAT_S)
-            self._tell({"beat": self._beats.moved(self._used)})
+            beat: dict[str, Any] = {"beat": self._beats.moved(self._used)}
+            if self._refusals_told != (refusals := self._refusals.counts):
+                self._refusals_told = beat["refusals"] = refusals
+            self._tell(beat)
 
     def _tell(self, event: dict[str, Any]) -> None:
         if self._controller is not None:
@@ -295,7 +326,7 @@ async def serve(settings: HostSettings, pool: PoolAddress, lifeline: int | None,
     once, as is SIGINT. Raises `MembershipError` if it cannot register,
     `OSError` if it cannot listen.
     """
-    agent = Agent(settings, reporter)
+    agent = Agent(settings, reporter, pool.pool)
     ended, noticed = asyncio.Event(), asyncio.Event()
     with _signals(ended, noticed), _lifeline(lifeline, ended):
         address = await agent.start()

@@ -51,11 +51,14 @@ class Receiver:
         """Takes over a connection in the role "copies"."""
         problems: list[str] = []
 
-        def received(message: list[Any], payload: wire.Bytes) -> None:
-            if message:
-                self._thread.submit(self._save, message[0], payload, problems.append)
-            else:
-                self._thread.submit(self._loop.call_soon_threadsafe, lambda: link.send(wire.frame(problems[:1])))
+        def received(message: Any, payload: wire.Bytes) -> None:
+            match message:
+                case [bytes(digest)]:
+                    self._thread.submit(self._save, digest, payload, problems.append)
+                case []:
+                    self._thread.submit(self._loop.call_soon_threadsafe, lambda: link.send(wire.frame(problems[:1])))
+                case _:
+                    raise wire.FrameError("it is no copy")
 
         link.redirect(received, lambda _: None)
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from elastic.agent.beats import processor_ns
+from elastic.executor.refusals import DESCRIPTOR
 
 _TAIL_BYTES = 8 << 10
 _TAIL_LINES = 12
@@ -53,10 +54,12 @@ class Template:
         *,
         on_standby: Callable[[int, str], None],
         on_exit: Callable[[int, Exit], None],
+        on_refused: Callable[[int, str, int, str], None] = lambda *_: None,
     ) -> None:
         """Starts the template and asks for a first standby.
 
-        `on_standby(pid, address)` is called for each executor that stands by, `on_exit(pid, exit)` for each that ended.
+        `on_standby(pid, address)` is called for each executor that stands by, `on_exit(pid, exit)` for each that ended,
+        and `on_refused(pid, reason, count, words)` when one has refused connections.
         """
         self.imported = False
         """Whether it has come so far that it can fork."""
@@ -69,6 +72,7 @@ class Template:
         self._environment = environment
         self._on_standby = on_standby
         self._on_exit = on_exit
+        self._on_refused = on_refused
         self._children: set[int] = set()
         self._closing = False
         self._failures_in_a_row = 0
@@ -100,8 +104,7 @@ class Template:
         """Kills the template and, by the kernel, all its executors."""
         self._closing = True
         if self._socket.fileno() >= 0:  # Not if the template could not be started again.
-            asyncio.get_running_loop().remove_reader(self._socket.fileno())
-            self._socket.close()
+            self._let_go()
         self._process.kill()
         self._process.wait()
 
@@ -115,7 +118,8 @@ class Template:
 
     def _start(self) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with self._log.open("ab") as log, theirs:
+        self._refusals, executors = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with self._log.open("ab") as log, theirs, executors:
             self._log_start = log.tell()
             self._process = subprocess.Popen(
                 [
@@ -127,12 +131,14 @@ class Template:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,  # Gloo's chatter; a program's own prints happen in the client.
                 stderr=log,
-                env=self._environment,
-                pass_fds=[theirs.fileno()],
+                env={**self._environment, DESCRIPTOR: str(executors.fileno())},
+                pass_fds=[theirs.fileno(), executors.fileno()],
             )
         ours.setblocking(False)
+        self._refusals.setblocking(False)
         self._socket = ours
         asyncio.get_running_loop().add_reader(ours.fileno(), self._hear)
+        asyncio.get_running_loop().add_reader(self._refusals.fileno(), self._hear_refusal)
         self.fork()
 
     def _hear(self) -> None:
@@ -170,9 +176,25 @@ class Template:
         if listener is not None:
             listener.ended(exit, cpu_s)
 
+    def _hear_refusal(self) -> None:
+        try:
+            data = self._refusals.recv(1 << 16)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if data:
+            self._on_refused(*json.loads(data))
+        else:  # All who could tell are gone.
+            asyncio.get_running_loop().remove_reader(self._refusals.fileno())
+
+    def _let_go(self) -> None:
+        for sock in (self._socket, self._refusals):
+            asyncio.get_running_loop().remove_reader(sock.fileno())
+            sock.close()
+
     def _died(self) -> None:
-        asyncio.get_running_loop().remove_reader(self._socket.fileno())
-        self._socket.close()
+        self._let_go()
         reason = describe_exit(_wait_status(self._process.wait()))
         self.imported = False
         self._check_ended(Exit(f"died with its template, which {reason}"), 0.0)

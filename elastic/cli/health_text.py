@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from elastic.refusals import told
+
 Piece = tuple[str, str]
 """Text and its style: "", "good", "warn", "bad", "faint" or "strong"."""
 
@@ -31,6 +33,7 @@ def lines(report: dict[str, Any]) -> list[Line]:
         *_head(report),
         *(_run(run) for run in report["runs"]),
         *_hosts(report["hosts"], len(report["runs"]) > 1),
+        *_refused(report),
         *_memory(report),
         *_failures(report["failures"]),
     ]
@@ -92,6 +95,15 @@ def _host(host: dict[str, Any]) -> tuple[str, ...]:
         host.get("run") or "-",
         host["reason"],
     )
+
+
+def _refused(report: dict[str, Any]) -> Iterator[Line]:
+    """Who refused connections, and why; nothing if nobody did."""
+    controllers = [(f"the controller of run {run['id']}", run.get("refused")) for run in report["runs"]]
+    hosts = [(host["id"], host.get("refused")) for host in report["hosts"]]
+    parts = [f"{name}: {told(counts)}" for name, counts in [*hosts, *controllers] if counts]
+    if parts:
+        yield [(f"refused connections: {'; '.join(parts)}", "warn")]
 
 
 def _memory(report: dict[str, Any]) -> Iterator[Line]:

@@ -32,7 +32,9 @@ examples:
   elastic run --pool etcd://h1,h2,h3/mypool train.py                 on one of them
 
 The host listens on loopback unless --listen gives an address by which the other machines reach it; its executors take
-further ports of that address. Connections are authenticated, not encrypted: keep to a network that you trust.
+further ports of that address. What it says to others is authenticated, and encrypted if ELASTIC_TLS_CERT,
+ELASTIC_TLS_KEY and ELASTIC_TLS_CA name PEM files, as they must for all of the pool or for none. XLA's collectives are
+neither: keep to a network that you trust.
 """
 
 
@@ -72,6 +74,7 @@ def handle(options: argparse.Namespace) -> int:
     target = pool_target.resolve(options.pool)
     secret = target.need_secret()
     pool_size.check_python()
+    pool_size.check_certificates()
     run_directory.sweep()
     log_dir = None if options.log_dir is None else Path(options.log_dir)
     directory = run_directory.create(log_dir=log_dir, kind=run_directory.Kind.HOST, secret=secret)

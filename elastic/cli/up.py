@@ -45,8 +45,8 @@ def add(subparsers: argparse._SubParsersAction[Any]) -> None:
     up.add_argument(
         "--listen",
         metavar="HOST:PORT",
-        help="where the pool's etcd listens, and on other ports of HOST its hosts; everything there is authenticated, "
-        "nothing is encrypted, so keep to loopback or a network you trust (default: a socket file of this user)",
+        help="where the pool's etcd listens, and on other ports of HOST its hosts; etcd and collectives are not "
+        "encrypted, so keep to loopback or a network you trust (default: a socket file of this user)",
     )
     up.add_argument("--log-dir", metavar="DIR", help="keep the logs of all processes of the pool in DIR")
     up.set_defaults(handler=handle_up)

@@ -26,10 +26,12 @@ from elastic.controller.roster import Roster
 from elastic.controller.run import Run
 from elastic.controller.service import ProxyService, Sessions
 from elastic.controller.session import Session
-from elastic.controller.status_report import About
+from elastic.controller.status_report import About, with_refused
+from elastic.door import Door
 from elastic.errors import HostLostError, PoolError, UsageError
 from elastic.front import GrpcServer
 from elastic.handshake import MAGIC
+from elastic.refusals import Reason, Refusals
 from elastic.run_directory import RunDirectory
 from membership import Claims, Etcd, EtcdUnavailable, MembershipError, OutcomeUnknown, PoolAddress, RunRecord
 
@@ -128,7 +130,7 @@ async def _serve(arguments: argparse.Namespace) -> None:
         def status() -> dict[str, Any]:
             waits_for = roster.waits_for() or "a world is being formed"
             known = dataclasses.replace(about, client_connected=sessions.connected, waits_for=waits_for)
-            return run.report(known, time.monotonic())
+            return with_refused(run.report(known, time.monotonic()), refusals.counts)
 
         def greeted(hello: dict[str, Any], link: wire.Link) -> None:
             if hello.get("role") == status_service.ROLE:
@@ -136,12 +138,22 @@ async def _serve(arguments: argparse.Namespace) -> None:
             else:
                 run.callbacks.serve_client(hello, link)
 
-        others = {MAGIC: lambda: wire.Greeting(secret, greeted)}
+        refusals = Refusals(log.warning, time.monotonic)
+
+        def refused(silent: bool) -> None:
+            if silent:
+                refusals.add(Reason.SILENT, "a client did not say what it speaks")
+            else:
+                refusals.add(Reason.GARBAGE, "a client speaks neither gRPC nor this version of elastic's protocol")
+
+        others = {MAGIC: Door(secret, greeted, refusals.add)}
         # Who can open the socket file has the rights of its directory's owner; a port is open to every user.
-        servers = [await GrpcServer.start(ProxyService(sessions, None), path=run_dir / "client.sock", others=others)]
+        path = run_dir / "client.sock"
+        servers = [await GrpcServer.start(ProxyService(sessions, None), path=path, others=others, refused=refused)]
         stack.push_async_callback(servers[0].close)
         if arguments.listen:
-            servers.append(await _listen(arguments.listen, ProxyService(sessions, secret_text), others))
+            service = ProxyService(sessions, secret_text, refusals.add)
+            servers.append(await _listen(arguments.listen, service, others, refused))
             stack.push_async_callback(servers[1].close)
 
         def hold_back() -> None:
@@ -189,11 +201,14 @@ async def _leave(claims: Claims) -> None:
 
 
 async def _listen(
-    address: str, service: ProxyService, others: Mapping[bytes, Callable[[], asyncio.Protocol]]
+    address: str,
+    service: ProxyService,
+    others: Mapping[bytes, Callable[[], asyncio.Protocol]],
+    refused: Callable[[bool], None],
 ) -> GrpcServer:
     try:
         host, port = wire.parse_address(address)
-        return await GrpcServer.start(service, host=host, port=port, others=others)
+        return await GrpcServer.start(service, host=host, port=port, others=others, refused=refused)
     except (OSError, ValueError) as error:
         raise UsageError(f"the controller cannot listen on {address}: {error}; choose another --listen") from error
 

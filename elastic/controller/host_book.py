@@ -89,6 +89,7 @@ class HostBook:
             restarts=entry.restarts,
             age=now - entry.joined,
             member=member,
+            refused=host.refused,
         )
 
 

@@ -65,23 +65,24 @@ class Host:
         """What it said then."""
         self.draining = False
         """Whether it is about to go, and gets nothing any more."""
+        self.refused: dict[str, int] = {}
+        """Connections that its agent and executors refused, by reason (`elastic.refusals`)."""
         self.failure: str | None = None
         """Why it cannot have executors any more."""
         self._link: wire.Link
 
     @classmethod
     async def connect(
-        cls, id: str, address: str, secret: bytes, lost: Callable[[str, str], None], run: str = ""
+        cls, id: str, address: str, secret: bytes, lost: Callable[[str, str], None], run: str = "", pool: str = ""
     ) -> Host:
-        """Connects to an agent in the name of a run; `lost(host, reason)` is called when it goes away.
+        """Connects to an agent in the name of a run of a pool; `lost(host, reason)` is called when it goes away.
 
         Raises `PoolError` if it cannot be reached or does not know the secret.
         """
         host = cls(id, address, lost)
+        hello = {"role": "controller", "run": run, **({"pool": pool} if pool else {})}
         try:
-            host._link = await wire.open_link(
-                address, secret, {"role": "controller", "run": run}, host._hear, host._gone
-            )
+            host._link = await wire.open_link(address, secret, hello, host._hear, host._gone)
         except (OSError, EOFError, HandshakeError, ValueError) as error:
             raise PoolError(f"the agent of host {id} at {address} cannot be reached: {error}") from error
         try:
@@ -163,6 +164,7 @@ class Host:
         if "host" in event:
             self.devices, self.pid, self.holds = event["devices"], event["pid"], event["holds"]
         elif "beat" in event:
+            self.refused = event.get("refusals", self.refused)
             self.on_beat(event["beat"])
             return
         elif "draining" in event:

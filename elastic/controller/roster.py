@@ -337,7 +337,9 @@ class Roster:
         """Connects to a host that is claimed; None, and not claimed any more, if it cannot be had now."""
         try:
             async with asyncio.timeout(_CONNECT_S):
-                return await Host.connect(record.id, record.address, self._secret, self._gone, self._claims.run)
+                return await Host.connect(
+                    record.id, record.address, self._secret, self._gone, self._claims.run, self._etcd.address.pool
+                )
         except PoolError as error:
             self._cannot_use(record.id, str(error))
         except TimeoutError:

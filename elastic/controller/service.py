@@ -14,6 +14,7 @@ from elastic.front import Call, CallHandler, GrpcError
 from elastic.front import Status as GrpcStatus
 from elastic.proto import ifrt_pb2 as pb
 from elastic.protocol_version import NoCommonVersionError, ProtocolVersion, negotiate
+from elastic.refusals import Reason
 from elastic.status import Code, StatusError
 
 _SESSION_METADATA = "ifrt-proxy-grpc-ifrt-session-metadata-bin"
@@ -63,10 +64,16 @@ class Sessions:
 class ProxyService:
     """Makes a handler for each call that comes in at one address."""
 
-    def __init__(self, sessions: Sessions, token: str | None) -> None:
-        """`token`: what a client must show in its session's initialization data, None if anyone who connects may."""
+    def __init__(
+        self, sessions: Sessions, token: str | None, refused: Callable[[Reason, str], None] = lambda *_: None
+    ) -> None:
+        """
+        `token`: what a client must show in its session's initialization data, None if anyone who connects may.
+        `refused` takes note of one that does not.
+        """
         self.sessions = sessions
         self._token = token
+        self._refused = refused
 
     def __call__(self, call: Call) -> CallHandler:
         kind = _CALLS.get(call.method)
@@ -80,6 +87,7 @@ class ProxyService:
             metadata = pb.GrpcIfrtSessionMetadata.FromString(call.metadata.get(_SESSION_METADATA, b""))
             shown = metadata.initialization_data.attributes["elastic_token"].string_value
             if not hmac.compare_digest(shown, self._token.encode()):
+                self._refused(Reason.WRONG_SECRET, "a client did not show the token")
                 raise StatusError(
                     Code.UNAUTHENTICATED,
                     "this controller wants a token: set ELASTIC_TOKEN_FILE to the file that holds it",

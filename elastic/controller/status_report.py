@@ -5,8 +5,8 @@ The report's fields are a contract; fields may be added. Times are seconds, size
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from elastic.controller.changes import Recovered
@@ -36,6 +36,7 @@ class HostFacts:
         restarts: how often it came back under its name.
         age: since this incarnation joined the run.
         member: it is connected to the run, so it can take part in the next world.
+        refused: connections that its agent and executors refused, by reason (`elastic.refusals`).
     """
 
     id: str
@@ -53,6 +54,7 @@ class HostFacts:
     restarts: int
     age: float
     member: bool
+    refused: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -160,6 +162,11 @@ def report(
     }
 
 
+def with_refused(found: dict[str, Any], refused: Mapping[str, int]) -> dict[str, Any]:
+    """The report with the connections that the controller itself refused, by reason, under "run"."""
+    return {**found, "run": {**found["run"], "refused": dict(refused)}}
+
+
 def assess(run: RunFacts, hosts: Sequence[HostFacts]) -> tuple[str, list[str]]:
     """Whether the run has what it was asked to have, and why not."""
     if run.state == "failed":
@@ -199,6 +206,7 @@ def _host(host: HostFacts) -> dict[str, Any]:
         "checked_age_s": _seconds(host.checked_age),
         "restarts": host.restarts,
         "age_s": _seconds(host.age),
+        "refused": dict(host.refused),
     }
 
 

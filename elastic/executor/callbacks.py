@@ -33,12 +33,16 @@ class Callbacks:
         """The number of the last snapshot before the calls that are made now."""
 
     def serve(self, channel: wire.Channel) -> None:
-        """Takes answers from the controller until the connection ends."""
+        """Takes answers from the controller until the connection ends.
+
+        Raises `FrameError` if something else comes. The channel is closed in any case.
+        """
         self._channel = channel
         self._connected.set()
         try:
             while True:
-                (call, code, result), payload = channel.receive()
+                message, payload = channel.receive()
+                call, code, result = _parse(message)
                 waiting = self._waiting.pop(call, None)
                 if waiting is None:
                     continue
@@ -46,9 +50,10 @@ class Callbacks:
                     waiting.set_exception(StatusError(code, result))
                 else:
                     waiting.set_result((result, payload))
-        except (OSError, EOFError, wire.FrameError):
-            channel.close()
+        except (OSError, EOFError):
+            pass
         finally:
+            channel.close()
             with self._lock:
                 self._ended = True
                 waiting_ones, self._waiting = list(self._waiting.values()), {}
@@ -90,6 +95,13 @@ class Callbacks:
         except OSError:
             raise _ended() from None
         return unpack(*answer.result())
+
+
+def _parse(message: Any) -> tuple[int, int, Any]:
+    match message:
+        case [int(call), int(code), result]:
+            return call, code, result
+    raise wire.FrameError("it is no answer to a callback")
 
 
 def _ended() -> StatusError:

@@ -85,20 +85,33 @@ Place = Callable[[np.ndarray, int, str | None], Any]
 
 
 def receive(channel: wire.Channel, mailbox: Mailbox, place: Place) -> None:
-    """Takes shards from one peer until it goes away, and puts each on its device."""
+    """Takes shards from one peer until it goes away, and puts each on its device.
+
+    Raises `FrameError` if the peer sends something else. The channel is closed in any case.
+    """
     try:
         while True:
-            (array, device, code, text, *rest), payload = channel.receive()
+            message, payload = channel.receive()
+            name, code, text, rest = _parse(message)
             if code:
-                mailbox.deliver((array, device), StatusError(code, text))
+                mailbox.deliver(name, StatusError(code, text))
                 continue
-            shape, memory_kind = rest
             try:
-                mailbox.deliver((array, device), place(host_array(payload, text, shape), device, memory_kind))
+                shape, memory_kind = rest
+                mailbox.deliver(name, place(host_array(payload, text, shape), name[1], memory_kind))
             except Exception as error:
-                mailbox.deliver((array, device), status_of(error))
-    except (OSError, EOFError, wire.FrameError):
+                mailbox.deliver(name, status_of(error))
+    except (OSError, EOFError):
+        pass
+    finally:
         channel.close()
+
+
+def _parse(message: Any) -> tuple[Name, int, str, list[Any]]:
+    match message:
+        case [int(array), int(device), int(code), str(text), *rest]:
+            return (array, device), code, text, rest
+    raise wire.FrameError("it is no shard")
 
 
 def host_array(data: memoryview, dtype: str, shape: list[int]) -> np.ndarray:

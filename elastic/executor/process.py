@@ -1,7 +1,8 @@
 """The life of one executor: stand by, join a world, work, die with it.
 
-It listens on a port of its host. The first to prove the pool's secret in the role "controller" gets the command stream;
-others in the role "peer" send shards. A stream that ends, or a parent that dies, ends the process at once.
+It listens on a port of its host. The first to prove the pool's secret in the role "controller" gets the command
+stream, and its generation is this executor's: who comes in the role "peer", to send shards, or "callbacks" must be of
+the same. A stream that ends, or a parent that dies, ends the process at once.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from elastic import wire
+from elastic import tls, wire
 from elastic.commands import Command
+from elastic.door import ThreadedDoor
 from elastic.executor.callbacks import Callbacks
 from elastic.executor.peers import Mailbox, Outbox, Place, receive
-from elastic.handshake import HandshakeError
+from elastic.executor.refusals import Teller
+from elastic.refusals import Reason
 
 
 class Executor:
@@ -29,11 +32,17 @@ class Executor:
         self._memory = memory
         self._secret = secret
         self._listener = socket.create_server((host, 0), backlog=64)
+        self._refused = Teller.of_environment()
+        self._door = ThreadedDoor(self._listener, secret, self._greeted, self._refused, tls.ours())
+        self._lock = threading.Lock()
         self._controller: wire.Channel | None = None
+        self._called_back = False
+        """Whether the controller's connection for callbacks has come."""
         self._controller_came = threading.Event()
         self._mailbox = Mailbox()
         self._callbacks = Callbacks()
-        self._generation = 0
+        self._generation: Any = 0
+        """The controller's; 0 while there is none."""
         self._joined = threading.Event()
         self._place: Place
 
@@ -44,7 +53,7 @@ class Executor:
 
     def run(self) -> None:
         """Serves one world; returns when the controller's stream ends."""
-        threading.Thread(target=self._accept, name="accept", daemon=True).start()
+        threading.Thread(target=self._door.run, name="accept", daemon=True).start()
         self._controller_came.wait()
         assert self._controller is not None
         with contextlib.suppress(EOFError, OSError):
@@ -61,7 +70,6 @@ class Executor:
                 channel.send([request, 0, world.coordinate(self._host, argument)])
                 continue
             spec = world.WorldSpec(**argument)
-            self._generation = spec.generation
             member = world.join(spec, self._host)
             outbox = Outbox(self._secret, spec.generation)
             engine = Engine(member, channel, self._mailbox, outbox, self._callbacks, self._memory)
@@ -70,37 +78,45 @@ class Executor:
             channel.send([request, 0, describe(member)])
             engine.run()
 
-    def _accept(self) -> None:
-        while True:
-            sock, _ = self._listener.accept()
-            threading.Thread(target=self._greet, args=(sock,), name="connection", daemon=True).start()
-
-    def _greet(self, sock: socket.socket) -> None:
-        try:
-            hello, channel = wire.accept(sock, self._secret)
-        except (OSError, EOFError, HandshakeError, wire.FrameError):
-            sock.close()
-            return
-        if hello.get("role") == "controller" and self._controller is None:
-            self._controller = channel
-            self._controller_came.set()
-        elif hello.get("role") == "callbacks":
-            self._callbacks.serve(channel)
-        elif hello.get("role") == "probe":
-            with contextlib.suppress(OSError):
-                channel.send(
-                    {"pid": os.getpid(), "about": f"generation {self._generation}" if self._generation else ""}
-                )
+    def _greeted(self, hello: dict[str, Any], channel: wire.Channel, who: str) -> None:
+        role, generation = hello.get("role"), hello.get("generation")
+        if role == "probe":
+            about = f"generation {self._generation}" if self._generation else ""
+            channel.send({"pid": os.getpid(), "about": about})
             channel.close()
-        elif hello.get("role") == "peer":
-            # A peer of the same world may be ready before this member is.
-            self._joined.wait()
-            if hello.get("generation") == self._generation:
-                receive(channel, self._mailbox, self._place)
+        elif role == "controller":
+            if not self._take_controller(channel, generation):
+                self._turn_away(channel, who, role, generation)
+        elif role in ("callbacks", "peer"):
+            # One that is of the same world may come before the controller itself, or before this member has joined.
+            self._controller_came.wait()
+            if generation != self._generation or (role == "callbacks" and not self._take_callbacks()):
+                self._turn_away(channel, who, role, generation)
+            elif role == "callbacks":
+                self._callbacks.serve(channel)
             else:
-                channel.close()
+                self._joined.wait()
+                receive(channel, self._mailbox, self._place)
         else:
-            channel.close()
+            raise wire.FrameError("its hello names no role that there is")
+
+    def _take_controller(self, channel: wire.Channel, generation: Any) -> bool:
+        with self._lock:
+            if self._controller is not None:
+                return False
+            self._controller, self._generation = channel, generation
+        self._controller_came.set()
+        return True
+
+    def _take_callbacks(self) -> bool:
+        with self._lock:
+            first, self._called_back = not self._called_back, True
+        return first
+
+    def _turn_away(self, channel: wire.Channel, who: str, role: str, generation: Any) -> None:
+        channel.close()
+        words = f"{who} came as {role} of generation {generation}, where generation {self._generation} is served"
+        self._refused(Reason.OLD_GENERATION, words)
 
 
 def describe(member: Any) -> list[dict[str, Any]]:

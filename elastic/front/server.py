@@ -19,7 +19,7 @@ import stat
 from collections.abc import Callable, Mapping
 from typing import Final, cast
 
-from elastic.front.frames import Limits
+from elastic.front.frames import PREFACE, Limits
 from elastic.front.grpc import GrpcConnection, Service
 
 # One write, and at the same time where the transport tells us to hold back: about what a socket buffer takes.
@@ -28,6 +28,9 @@ _LOW_WATER: Final = 1 << 16
 # Seconds for a client to take our last words (GOAWAY, statuses) before the connection is cut.
 _LINGER: Final = 1.0
 _MAGIC_BYTES: Final = 8
+# Seconds in which a connection must have said so much, and how many may not have, at a time.
+_PATIENCE: Final = 10.0
+_MOST_SILENT: Final = 256
 
 
 class GrpcServer:
@@ -38,8 +41,11 @@ class GrpcServer:
         service: Service,
         limits: Limits,
         others: Mapping[bytes, Callable[[], asyncio.Protocol]] | None = None,
+        refused: Callable[[bool], None] = lambda _: None,
     ) -> None:
         self._service = service
+        self._refused = refused
+        self._doorways: dict[_Doorway, None] = {}
         self._others = others or {}
         self._limits = limits
         self._server: asyncio.Server | None = None
@@ -61,17 +67,20 @@ class GrpcServer:
         port: int | None = None,
         limits: Limits | None = None,
         others: Mapping[bytes, Callable[[], asyncio.Protocol]] | None = None,
+        refused: Callable[[bool], None] = lambda _: None,
     ) -> GrpcServer:
         """Listen on the Unix socket `path`, or on `host` (default 127.0.0.1) and `port` (default 0: any free one).
 
-        A connection whose first bytes are a key of `others` (8 bytes) is not gRPC and given to that protocol.
+        A connection whose first bytes are a key of `others` (8 bytes) is not gRPC and given to that protocol. Then one
+        that does not say that much within 10 seconds is dropped, and the oldest of those when there are too many.
+        `refused(silent)` is called for each that is dropped so, and for each that speaks something else.
 
         An address that is in use gives OSError: ports are never shared, and a socket file is replaced only if nobody
         listens on it any more.
         """
         if path is not None and (host is not None or port is not None):
             raise ValueError("GrpcServer.start: give either path, or host and port, not both")
-        server = cls(service, limits or Limits(), others)
+        server = cls(service, limits or Limits(), others, refused)
         loop = asyncio.get_running_loop()
         if path is not None:
             server._path = os.fspath(path)
@@ -115,6 +124,8 @@ class GrpcServer:
         for connection in list(self._connections):
             connection.leave()
         await self._gone(grace)
+        for doorway in list(self._doorways):
+            doorway.close()
         for connection in list(self._connections):
             connection.stop()
         await self._gone(_LINGER)
@@ -137,29 +148,58 @@ class GrpcServer:
 
     def _connection(self) -> asyncio.Protocol:
         connection = _Connection(self, self._service, self._limits)
-        return _Doorway(connection, self._others) if self._others else connection
+        return _Doorway(self, connection, self._others) if self._others else connection
 
 
 class _Doorway(asyncio.Protocol):
     """A connection until its first bytes have told what it is."""
 
-    def __init__(self, otherwise: asyncio.Protocol, others: Mapping[bytes, Callable[[], asyncio.Protocol]]) -> None:
+    def __init__(
+        self,
+        server: GrpcServer,
+        otherwise: asyncio.Protocol,
+        others: Mapping[bytes, Callable[[], asyncio.Protocol]],
+    ) -> None:
+        self._server = server
         self._otherwise = otherwise
         self._others = others
         self._data = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        self._limit = asyncio.get_running_loop().call_later(_PATIENCE, self.drop)
+        waiting = self._server._doorways
+        waiting[self] = None
+        if len(waiting) > _MOST_SILENT:
+            next(iter(waiting)).drop()
 
     def data_received(self, data: bytes) -> None:
         self._data += data
         if len(self._data) < _MAGIC_BYTES:
             return
+        self._leave()
         make = self._others.get(self._data[:_MAGIC_BYTES])
         protocol = make() if make is not None else self._otherwise
+        if make is None and self._data[:_MAGIC_BYTES] != PREFACE[:_MAGIC_BYTES]:
+            self._server._refused(False)
         self._transport.set_protocol(protocol)
         protocol.connection_made(self._transport)
         protocol.data_received(self._data)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._leave()
+
+    def drop(self) -> None:
+        self.close()
+        self._server._refused(True)
+
+    def close(self) -> None:
+        self._leave()
+        self._transport.abort()
+
+    def _leave(self) -> None:
+        self._limit.cancel()
+        self._server._doorways.pop(self, None)
 
 
 class _Connection(asyncio.Protocol):

@@ -75,7 +75,10 @@ class Frames:
             listener.check(await reader.readexactly(PROOF_BYTES))
             connection.hello, _ = await connection.read()
             self.connections.put_nowait(connection)
-        except (HandshakeError, EOFError, OSError):
+        except HandshakeError as error:
+            writer.write(error.answer)
+            writer.close()
+        except (EOFError, OSError):
             connection.drop()
 
 

@@ -17,6 +17,7 @@ _RUN = {
     "operations": (int,),
     "client_connected": (bool, type(None)),
 }
+_REFUSED = {"garbage", "foreign_pool", "wrong_secret", "old_generation", "tls", "silent"}
 _HOST = {
     "id": _TEXT,
     "incarnation": (int,),
@@ -29,6 +30,7 @@ _HOST = {
     "virtual_devices": (list,),
     "heartbeat_age_s": _MAYBE,
     "lease_ttl_s": _MAYBE,
+    "refused": (dict, type(None)),
 }
 _SNAPSHOT = {"operation": (int,), "age_s": _MAYBE, "bytes": (int,), "copies": (int,)}
 _JOURNAL = {"operations": (int,), "bytes": (int,)}
@@ -57,6 +59,7 @@ def check_report(report: dict[str, Any]) -> None:
     for host in report["hosts"]:
         _check(host, _HOST, f"host {host.get('id')}")
         assert host["state"] in _STATES, host
+        assert (host["refused"] or {}).keys() <= _REFUSED
         assert all(type(device) is int for device in host["virtual_devices"])
     assert len(report["failures"]) <= 100
     for failure in report["failures"]:

@@ -8,9 +8,9 @@ import threading
 import numpy as np
 import pytest
 
-from elastic import wire
 from elastic.callback_values import pack, unpack
 from elastic.callbacks import CallbackClient
+from elastic.door import accept
 from elastic.handshake import HandshakeError
 from elastic.status import Code
 from tests.elastic.connections import PATIENCE, SECRET, beside
@@ -29,7 +29,7 @@ class Controller:
 
     def accept(self):
         sock, _ = self._listener.accept()
-        hello, self.channel = wire.accept(sock, SECRET)
+        hello, self.channel = accept(sock, SECRET)
         sock.settimeout(PATIENCE)
         self.hellos.append(hello)
 

@@ -4,7 +4,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elastic.handshake import OPENING_BYTES, PROOF_BYTES, REPLY_BYTES, Dialer, HandshakeError, Listener
+from elastic.handshake import (
+    OPENING_BYTES,
+    OTHER_POOL,
+    PROOF_BYTES,
+    REPLY_BYTES,
+    Dialer,
+    HandshakeError,
+    Listener,
+)
+from elastic.refusals import Reason
 
 SECRET = b"the pool's secret"
 secrets = st.binary(max_size=80)
@@ -39,19 +48,27 @@ def test_no_two_conversations_are_alike():
 @given(secrets, secrets)
 def test_a_listener_with_another_secret_is_found_out(ours, theirs):
     dialer, listener = Dialer(ours), Listener(theirs)
-    reply = listener.reply(dialer.opening())
     if ours != theirs and ours.rstrip(b"\0") != theirs.rstrip(b"\0"):  # HMAC fills short keys up with zeros.
-        with pytest.raises(HandshakeError, match="does not know this pool's secret"):
-            dialer.proof(reply)
+        with pytest.raises(HandshakeError, match="of another pool") as refused:
+            listener.reply(dialer.opening())
+        assert refused.value.reason is Reason.FOREIGN_POOL
+        with pytest.raises(HandshakeError, match="does not know this pool's secret: it is of another pool"):
+            dialer.proof(OTHER_POOL)
     else:
-        listener.check(dialer.proof(reply))
+        listener.check(dialer.proof(listener.reply(dialer.opening())))
 
 
-def test_a_dialer_with_another_secret_is_found_out():
-    stranger, listener = Dialer(b"a guess"), Listener(SECRET)
-    listener.reply(stranger.opening())
-    with pytest.raises(HandshakeError, match="does not know this pool's secret"):
-        listener.check(stranger.proof(Listener(b"a guess").reply(stranger.opening())))
+def posing(nonce):
+    """The opening of one who has seen how those of this pool begin."""
+    return Dialer(SECRET).opening()[: OPENING_BYTES - len(nonce)] + nonce
+
+
+def test_a_dialer_that_poses_as_one_of_this_pool_is_found_out():
+    stranger, theirs, listener = Dialer(b"a guess"), Listener(b"a guess"), Listener(SECRET)
+    listener.reply(posing(stranger.opening()[-32:]))
+    with pytest.raises(HandshakeError, match="does not know this pool's secret") as refused:
+        listener.check(stranger.proof(theirs.reply(stranger.opening())))
+    assert refused.value.reason is Reason.WRONG_SECRET
 
 
 @settings(deadline=None)
@@ -111,7 +128,7 @@ def test_an_opening_that_was_changed_on_its_way_is_noticed_by_both():
 
 def test_a_listener_does_not_accept_its_own_answer_reflected():
     listener = Listener(SECRET)
-    reply = listener.reply(Dialer(b"a guess").opening())
+    reply = listener.reply(posing(bytes(32)))
     with pytest.raises(HandshakeError):
         listener.check(reply[-PROOF_BYTES:])
 
@@ -119,8 +136,7 @@ def test_a_listener_does_not_accept_its_own_answer_reflected():
 def test_a_second_connection_to_the_pool_does_not_answer_the_first():
     """The thief has a listener compute the answer to the challenge of another; it is bound to the wrong role."""
     first, second = Listener(SECRET), Listener(SECRET)
-    opening = Dialer(b"a guess").opening()
-    challenge = first.reply(opening)[:OPENING_BYTES]  # What a dialer would have opened with.
+    challenge = posing(first.reply(posing(bytes(32)))[8:40])  # What a dialer would have opened with.
     with pytest.raises(HandshakeError):
         first.check(second.reply(challenge)[-PROOF_BYTES:])
 

@@ -27,6 +27,7 @@ def host(id, incarnation=1, state="healthy"):
         "virtual_devices": [0, 1],
         "heartbeat_age_s": 0.1,
         "lease_ttl_s": 5,
+        "refused": {},
         "restarts": 0,
         "age_s": 1.0,
     }

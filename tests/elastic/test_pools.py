@@ -156,6 +156,12 @@ def test_a_second_host_of_a_name_is_refused(pool):
         ("host --pool etcd://h1/p --id a/b", {}, "'a/b' cannot name a host"),
         ("host --pool etcd://h1/p --listen 0.0.0.0:0", {}, "give that by which the others reach it"),
         ("host --pool etcd://h1/p --devices 0", {}, "ask for at least 1"),
+        (
+            "host --pool etcd://h1/p",
+            {"ELASTIC_SECRET": "ab" * 16, "ELASTIC_TLS_KEY": "k"},
+            "set all three, or unset all",
+        ),
+        ("run -m json.tool", {"ELASTIC_TLS_CA": "x"}, "ELASTIC_TLS_CA is set, but not ELASTIC_TLS_CERT"),
         ("host --pool local", {}, "no pool is up on this machine; start one with `elastic up`"),
         ("run --pool etcd://h1/p -m json.tool", {}, "set ELASTIC_SECRET_FILE"),
         ("run --pool etcd://h1/p --hosts 0 -m json.tool", {}, "ask for at least 1 host"),

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elastic import wire
+from elastic import door, wire
 from elastic.handshake import HandshakeError
+from elastic.refusals import Reason
 from tests.elastic.connections import PATIENCE, SECRET, beside, tcp_pair
 
 MIB = 1 << 20
@@ -235,7 +236,7 @@ def address_of(listener):
 
 
 def test_who_dials_and_who_accepts_get_to_know_each_other(listener):
-    with beside(lambda: wire.accept(listener.accept()[0], SECRET)) as accepted:
+    with beside(lambda: door.accept(listener.accept()[0], SECRET)) as accepted:
         ours = wire.dial(address_of(listener), SECRET, {"role": "peer", "generation": 3})
     hello, theirs = accepted.result()
     assert hello == {"role": "peer", "generation": 3}
@@ -255,7 +256,7 @@ def test_what_follows_the_hello_at_once_is_not_lost(listener):
         channel.close()
 
     with beside(dial):
-        _, theirs = wire.accept(listener.accept()[0], SECRET)
+        _, theirs = door.accept(listener.accept()[0], SECRET)
         assert [message for message, _ in all_frames(theirs)] == list(range(100))
     theirs.close()
 
@@ -263,8 +264,9 @@ def test_what_follows_the_hello_at_once_is_not_lost(listener):
 def test_a_dialer_without_the_secret_is_refused_and_notices(listener):
     def accept():
         sock, _ = listener.accept()
-        with sock, pytest.raises((HandshakeError, EOFError)):
-            wire.accept(sock, SECRET)
+        with sock, pytest.raises(HandshakeError) as refused:
+            door.accept(sock, SECRET)
+        assert refused.value.reason is Reason.FOREIGN_POOL
 
     with beside(accept), pytest.raises(HandshakeError, match="secret"):
         wire.dial(address_of(listener), b"a guess", "hello")
@@ -286,8 +288,9 @@ def test_a_connection_that_ends_in_the_handshake_is_the_end_of_the_file(listener
         wire.dial(address_of(listener), SECRET, "hello")
     with beside(lambda: socket.create_connection(listener.getsockname()).close()):
         sock, _ = listener.accept()
-        with sock, pytest.raises((EOFError, OSError)):
-            wire.accept(sock, SECRET)
+        with sock, pytest.raises(HandshakeError) as left:
+            door.accept(sock, SECRET)
+        assert left.value.reason is Reason.SILENT
 
 
 def test_a_frame_is_taken_apart_again():

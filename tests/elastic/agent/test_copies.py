@@ -8,6 +8,7 @@ import pytest
 
 from elastic import wire
 from elastic.agent.copies import ROLE, Receiver, send
+from elastic.door import Door
 from elastic.host_memory import contents, digest_of, save
 from tests.elastic.connections import SECRET, frames_server, run
 
@@ -29,7 +30,7 @@ class Host:
             self.receiver.serve(link)
 
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: wire.Greeting(SECRET, serve), "127.0.0.1", 0)
+        self._server = await loop.create_server(Door(SECRET, serve), "127.0.0.1", 0)
         self.address = f"127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
         return self
 

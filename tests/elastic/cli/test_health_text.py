@@ -3,7 +3,7 @@
 import pytest
 
 from elastic.cli.health_text import duration, lines, plain, ranges, size
-from elastic.controller.status_report import report
+from elastic.controller.status_report import report, with_refused
 from elastic.health_report import nothing, of_run
 from tests.elastic.controller.test_status_report import CHANGE, JOURNAL, RUN, SNAPSHOT, gone, host
 
@@ -25,6 +25,14 @@ def test_a_report_is_a_line_a_host_and_a_line_a_failure():
         "  2026-01-02T03:04:05.678Z h1 lost: its agent is gone; noticed by the controller; h2 takes over; 0.30 s "
         "(detect 0.10, fence 0.01, world 0.10, load 0.02, restore 0.03, replay 0.04), 12 operations replayed",
     ]
+
+
+def test_refused_connections_are_a_line_if_there_are_any():
+    hosts = [host(0, refused={"garbage": 12, "wrong_secret": 3}), host(1)]
+    found = with_refused(report(RUN, hosts, SNAPSHOT, JOURNAL, []), {"silent": 1})
+    line = "refused connections: h0: 12 garbage, 3 wrong secret; the controller of run r1: 1 silent"
+    assert line in plain(of_run(found, POOL)).splitlines()
+    assert "refused" not in plain(of_run(report(RUN, [host(0)], SNAPSHOT, JOURNAL, []), POOL))
 
 
 def test_states_have_styles():

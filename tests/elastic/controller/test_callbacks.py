@@ -11,6 +11,7 @@ import pytest
 from elastic import wire
 from elastic.callbacks import CallbackClient
 from elastic.controller.callbacks import CallbackSwitch
+from elastic.door import Door
 from elastic.executor.callbacks import Callbacks
 from elastic.status import Code, StatusError
 from tests.elastic.connections import PATIENCE, SECRET, run
@@ -169,9 +170,7 @@ class Pool:
 
     async def __aenter__(self):
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_unix_server(
-            lambda: wire.Greeting(SECRET, self.switch.serve_client), self._path
-        )
+        self._server = await loop.create_unix_server(Door(SECRET, self.switch.serve_client), self._path)
         return self
 
     async def executor(self):

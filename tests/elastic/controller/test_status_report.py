@@ -7,7 +7,7 @@ import pytest
 
 from elastic.controller.changes import MOST, Changes, Recovered
 from elastic.controller.replay import Verification
-from elastic.controller.status_report import HostFacts, JournalFacts, RunFacts, SnapshotFacts, report
+from elastic.controller.status_report import HostFacts, JournalFacts, RunFacts, SnapshotFacts, report, with_refused
 from tests.elastic.status_contract import check_report
 
 RUN = RunFacts("r1", 77, 3, 4, 900, True, 2, "running", "", "4 virtual devices over 2 hosts", 60.0)
@@ -64,6 +64,14 @@ def test_a_run_that_has_what_it_was_asked_to_have_is_healthy():
     assert found["hosts"][1]["virtual_devices"] == [2, 3]
     assert found["snapshot"] == {"operation": 800, "age_s": 0.25, "bytes": 1 << 20, "copies": 2}
     assert found["journal"] == {"operations": 100, "bytes": 30_000}
+
+
+def test_refused_connections_are_told_of_each_host_and_of_the_controller():
+    found = with_refused(made(hosts=[host(0, refused={"garbage": 2}), host(1)]), {"wrong_secret": 1})
+    check_report(found)
+    assert [one["refused"] for one in found["hosts"]] == [{"garbage": 2}, {}]
+    assert found["run"]["refused"] == {"wrong_secret": 1}
+    assert found["status"] == "healthy"
 
 
 def test_a_change_is_told_with_all_its_phases_and_their_sum():

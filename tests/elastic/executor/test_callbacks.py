@@ -160,7 +160,8 @@ def test_serving_ends_with_garbage(callbacks):
     ours, theirs = socket.socketpair()
     with theirs:
         theirs.sendall(b"\xff" * 100)
-        callbacks.serve(wire.Channel(ours))
+        with pytest.raises(wire.FrameError):
+            callbacks.serve(wire.Channel(ours))
     assert ours.fileno() == -1
 
 

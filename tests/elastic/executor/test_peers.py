@@ -1,5 +1,6 @@
 """Shards that go from executor to executor."""
 
+import contextlib
 import socket
 import threading
 
@@ -9,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elastic import wire
+from elastic.door import accept
 from elastic.dtypes import KIND_OF_NAME, numpy_dtype
 from elastic.executor.peers import Mailbox, Outbox, host_array, receive
 from elastic.status import Code, StatusError
@@ -78,7 +80,7 @@ class Peer:
 
     def _accept(self):
         sock, _ = self._listener.accept()
-        hello, channel = wire.accept(sock, SECRET)
+        hello, channel = accept(sock, SECRET)
         self.hellos.append(hello)
         receive(channel, self.mailbox, self._place)
 
@@ -195,8 +197,11 @@ def test_a_peer_that_is_gone_does_not_hold_up_the_others(peer, outbox):
 
 
 def test_receiving_ends_with_the_connection_or_with_garbage(mailbox):
-    for last_words in (b"", wire.frame([1, 0, 0, "float32", [2], None], bytes(8))[:-1], b"\xff" * 100):
-        with tcp_pair() as (ours, theirs):
+    shard = wire.frame([1, 0, 0, "float32", [2], None], bytes(8))
+    garbage = (b"\xff" * 100, *map(wire.frame, ("no shard", [1, 2], [[1], 0, 0, "", [], None], [1, 0, "x", "", 1])))
+    for last_words in (b"", shard[:-1], *garbage):
+        refused = pytest.raises(wire.FrameError) if last_words in garbage else contextlib.nullcontext()
+        with tcp_pair() as (ours, theirs), refused:
             ours.sendall(wire.frame([5, 0, 0, "float32", [1], None], b"1234") + last_words)
             ours.shutdown(socket.SHUT_WR)
             receive(wire.Channel(theirs), mailbox, lambda values, device, memory_kind: values.tobytes())

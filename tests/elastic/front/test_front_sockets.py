@@ -10,6 +10,7 @@ import pytest
 
 from elastic.front import GrpcServer, Limits
 from elastic.front import frames as f
+from elastic.front import server as front_server
 from elastic.front.frames import END_HEADERS, END_STREAM, PREFACE, frame
 from elastic.front.server import _Connection
 
@@ -236,6 +237,62 @@ def test_a_connection_that_begins_with_other_bytes_is_given_to_whom_they_name(sh
         reader, writer = await asyncio.open_unix_connection(path)
         writer.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0")
         assert (await reader.readexactly(9))[3] == 4
+        writer.close()
+        await server.close()
+
+    asyncio.run(main())
+
+
+async def start_with_others(path, refused):
+    return await GrpcServer.start(
+        lambda call: None, path=path, others={b"ELSEWISE": asyncio.Protocol}, refused=refused.put_nowait
+    )
+
+
+def test_a_connection_that_does_not_say_what_it_speaks_is_dropped(short_directory, monkeypatch):
+    monkeypatch.setattr(front_server, "_PATIENCE", 0.1)
+
+    async def main():
+        refused = asyncio.Queue()
+        server = await start_with_others(str(short_directory / "s"), refused)
+        reader, writer = await asyncio.open_unix_connection(str(short_directory / "s"))
+        writer.write(b"ELSE")
+        assert await refused.get() is True
+        assert await reader.read() == b""
+        assert not server._doorways
+        writer.close()
+        await server.close()
+
+    asyncio.run(main())
+
+
+def test_the_oldest_of_too_many_that_say_nothing_is_dropped(short_directory, monkeypatch):
+    monkeypatch.setattr(front_server, "_MOST_SILENT", 2)
+
+    async def main():
+        refused = asyncio.Queue()
+        path = str(short_directory / "s")
+        server = await start_with_others(path, refused)
+        connections = [await asyncio.open_unix_connection(path) for _ in range(3)]
+        assert await refused.get() is True
+        assert await connections[0][0].read() == b""
+        connections[2][1].write(PREFACE + frame(f.T_SETTINGS, 0, 0))
+        assert (await read_frame(connections[2][0]))[0] == f.T_SETTINGS
+        await server.close()
+        assert await connections[1][0].read() == b""
+        for _, writer in connections:
+            writer.close()
+
+    asyncio.run(main())
+
+
+def test_a_connection_that_speaks_something_else_is_told_of(short_directory):
+    async def main():
+        refused = asyncio.Queue()
+        server = await start_with_others(str(short_directory / "s"), refused)
+        _, writer = await asyncio.open_unix_connection(str(short_directory / "s"))
+        writer.write(b"GET / HTTP/1.1\r\n\r\n")
+        assert await refused.get() is False
         writer.close()
         await server.close()
 
