@@ -174,7 +174,9 @@ class DeviceHealth:
         while not round.over:
             round.changed.clear()
             try:
-                await asyncio.wait_for(round.changed.wait(), BEAT_S)
+                # Not wait_for, which before Python 3.12 may lose a cancellation.
+                async with asyncio.timeout(BEAT_S):
+                    await round.changed.wait()
                 patience.answered()
             except TimeoutError:
                 if patience.beat(self._checker.check_used_ns()):

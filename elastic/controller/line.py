@@ -235,8 +235,10 @@ class Line:
         """Waits, but not while the journal grows large."""
         self._large.clear()
         if not self.large and seconds > 0:
+            # Not wait_for, which before Python 3.12 may lose a cancellation.
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._large.wait(), seconds)
+                async with asyncio.timeout(seconds):
+                    await self._large.wait()
 
     async def settle(self, world: World, position: int) -> None:
         """Waits until nobody waits for an answer from before a position. Raises `WorldLost`."""
