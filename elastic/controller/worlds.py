@@ -226,7 +226,7 @@ class Worlds:
         self._worlds.append(world)
         generation = world.placement.generation
         for pid, host in world.executors.items():
-            name = f"executor of {host} in generation {generation}", 1
+            name = f"executor of {host}", generation
             self._executors[host, pid] = name
             self._watch.begin(*name, partial(self._frozen, world, host))
 
