@@ -8,6 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax._src.dispatch import runtime_tokens
+from jax.experimental import io_callback
 
 from elastic import host_memory
 from elastic.dtypes import NUMPY_OF_KIND, numpy_dtype
@@ -204,6 +206,23 @@ def test_the_end_of_an_execution_comes_back_as_an_end(executor, next_executor, m
 def test_an_execution_that_ended_with_an_error_is_that_error(executor):
     executor.store.set(7, Value(shards={0: Token(StatusError(Code.INTERNAL, "the callback failed"))}))
     assert executor.take() == [[7, -1, "error", int(Code.INTERNAL), "the callback failed"]]
+
+
+def test_a_token_that_a_program_left_for_the_next_comes_back_as_something_that_one_takes(executor, next_executor):
+    """jax keeps the token of ordered callbacks as an array, which numpy cannot look at."""
+    noted = []
+    note = jax.jit(lambda x: io_callback(noted.append, None, x, ordered=True))
+    note(1.0)
+    jax.effects_barrier()
+    note(2.0)
+    [token] = runtime_tokens.current_tokens.values()
+    executor.store.add_shards(7, [0], [token._buf])
+    [record] = executor.take()
+    assert record[:5] == [7, 0, "bytes", "bool", [0]]
+    next_executor.snapshots.restore([record])
+    assert read(next_executor, 7).shape == (0,)
+    jax.effects_barrier()
+    assert len(noted) == 2
 
 
 # What happens while it is saved
