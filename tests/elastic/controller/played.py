@@ -45,7 +45,7 @@ class PlayedHost:
         self.far = False
         self.draining = False
         self.failure: str | None = None
-        self.refused: dict[str, int] | None = {}
+        self.refused: dict[str, int] = {}
         self.on_beat: Callable[[list[int]], None] = lambda _: None
         self.on_wrong_result: Callable[[str], None] = lambda _: None
         self.checked: float | None = None
