@@ -175,6 +175,8 @@ class Worlds:
         if not isinstance(placement, Placement):
             raise NoPlacementError(placement.reason)
         self.placement = placement
+        # Who came while there was no world, and takes part in this one, is no reason for another.
+        self.moves = [move for move in self.moves if move.host not in placement.hosts]
         try:
             return await World.form(
                 placement,

@@ -37,6 +37,7 @@ def test_to_wait_is_to_go_on_when_a_host_comes_as_if_nothing_had_been():
         assert (await pool.recovered.get()).plan == "6 virtual devices over 3 hosts; 2 devices to h3; h1 is gone"
         assert pool.run.placement.by_host() == {"h0": [0, 1], "h2": [4, 5], "h3": [2, 3]}
         assert len(pool.waits) == 1
+        assert pool.run._worlds.moves == []  # The host that came takes part already.
         assert health(pool)["run"]["state"] == "running"
 
     with_hosts(play, policy=Policy.WAIT)
