@@ -94,7 +94,7 @@ def test_whoever_does_not_know_the_secret_is_refused_and_disturbs_nobody(agent):
         for target in (agent.address, address):
             with pytest.raises(HandshakeError):
                 agent.dial({"role": "controller"}, secret=b"a guess", address=target)
-            for garbage in (b"GET / HTTP/1.1\r\n\r\n" + bytes(100), b"ELASTIC1" + bytes(64), bytes(1000)):
+            for garbage in (b"GET / HTTP/1.1\r\n\r\n" + bytes(100), b"ELASTIC2" + bytes(64), bytes(1000)):
                 with socket.create_connection(wire.parse_address(target), PATIENCE) as stranger:
                     stranger.sendall(garbage)
                     with contextlib.suppress(ConnectionError):
