@@ -16,6 +16,7 @@ import contextlib
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
 import tempfile
@@ -158,7 +159,8 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
     parser.add_argument("--out", type=Path, help="write the curve as JSON")
     args = parser.parse_args()
-    print(f"seed {args.seed}")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    print(f"seed {args.seed}", flush=True)
     lot = random.Random(args.seed)
     curve: list[dict[str, float]] = []
     with tempfile.TemporaryDirectory(prefix="soak", dir="/dev/shm") as directory:
