@@ -70,8 +70,10 @@ class KilledLoop:
         if point in ("between", "recovery", "host"):
             if point == "recovery":
                 fault_points.arm(self._directory, "restore")
-            victims = self.run.role("agent" if point == "host" else "executor")
-            victim = victims[self.deaths % len(victims)]
+            executors = self.run.role("executor")
+            victim = executors[self.deaths % len(executors)]
+            if point == "host":
+                victim = victim.parents()[1]  # The agent, by way of the template: of a host that takes part.
             victim.kill()
             wait_gone([victim.pid])
         else:
