@@ -108,6 +108,8 @@ class Recovery:
                 log.warning("generation %d failed: %s", self._worlds.generation, error)
                 failure = error.failure if isinstance(error, WorldLost) else failure
                 failure = error if isinstance(error, HostLostError) else failure
+                if isinstance(error, (WorldLost, HostLostError)):
+                    kind = "lost"  # Also if it began as a move: that somebody died is told in any case.
                 # Who kills hosts may go on for as long as there are any.
                 attempts += not isinstance(error, (WorldLost, HostLostError)) or failure.by_itself
                 self._worlds.lose_useless()

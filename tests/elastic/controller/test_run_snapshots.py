@@ -218,6 +218,25 @@ def test_a_run_spreads_out_to_a_host_that_joins_and_replays_nothing():
     with_hosts(play, pause_s=0.001)
 
 
+def test_a_death_while_hosts_change_is_told_as_one():
+    async def play(pool):
+        step = await pool.load()
+        y = pool.execute(step, pool.put(b"x"))
+        pool.hosts["h1"].die()
+        await pool.recovered.get()
+        pool.hold(Command.RESTORE)
+        await pool.join("h3")
+        await pool.until(lambda: any(command is Command.RESTORE for _, command, *_ in pool.waiting))
+        pool.hosts["h2"].die()
+        pool.release(Command.RESTORE)
+        change = await pool.recovered.get()
+        assert (change.kind, change.host) == ("lost", "h2")
+        assert await pool.read(pool.execute(step, y), 2) == made_by(step, made_by(step, b"x"))
+        assert pool.failures == []
+
+    with_hosts(play, pause_s=0.001)
+
+
 def test_a_host_that_drains_is_let_go_when_it_holds_nothing_any_more():
     async def play(pool):
         x = pool.put(b"x", (2, 3))
