@@ -12,6 +12,7 @@ iproute2; Linux only.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import shutil
 import subprocess
@@ -29,8 +30,17 @@ class NetworkError(Exception):
     """The network cannot be made or changed; the text is that of ip(8)."""
 
 
+@functools.cache
 def missing() -> str | None:
-    """Why no network can be made here; None if one can."""
+    """Why no network can be made here; None if one can, which is found out by making one."""
+    try:
+        with Network(["probe"]):
+            return None
+    except NetworkError as error:
+        return str(error)
+
+
+def _lacks() -> str | None:
     if os.geteuid() != 0:
         return "network namespaces need root"
     if shutil.which("ip") is None:
@@ -45,7 +55,7 @@ class Network:
     """
 
     def __init__(self, hosts: Sequence[str]) -> None:
-        if (why := missing()) is not None:
+        if (why := _lacks()) is not None:
             raise NetworkError(why)
         if len(hosts) > _MOST_HOSTS:
             raise NetworkError(f"a network has at most {_MOST_HOSTS} hosts, not {len(hosts)}")
