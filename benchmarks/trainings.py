@@ -194,8 +194,6 @@ class CheckpointTraining(Training):
     ) -> None:
         self._checkpoints = tempfile.TemporaryDirectory(prefix="checkpoints-", dir="/dev/shm")
         environment = environment_of("multi-process", hosts, devices_per_host)
-        # Sums are cut up by the number of threads, so this must be the same as the platform's, for equal bits.
-        environment["NPROC"] = str(2 * hosts * devices_per_host + 2)
         command = [sys.executable, str(HERE / "peers" / "multiprocess_jax.py"), "--restart"]
         command += ["--hosts", str(hosts), "--devices-per-host", str(devices_per_host)]
         command += [str(HERE / "training.py"), *script_arguments]

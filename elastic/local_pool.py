@@ -27,6 +27,7 @@ from elastic.controller.placement import Policy
 from elastic.errors import HostLostError, PoolError, UsageError
 from elastic.pool_events import ControllerDied, HostLost, HostRecovered, PoolEvent, RunWaits
 from elastic.pool_watcher import PoolWatcher
+from elastic.restart import Restart
 from elastic.run_directory import Kind, RunDirectory
 
 # How long children may take to leave by themselves before they are killed. Together with the kill well under the
@@ -35,35 +36,10 @@ _LEAVE_S = 0.45
 # Two see a host die: the controller, which says what becomes of the run, and the launcher, which knows how an agent
 # ended. The controller's word waits this long for the other, so that one line says it all.
 _AGENT_ENDS_S = 0.1
-# A host whose agent ended is back after this time, as a machine that was started again; twice as long each time, until
-# one has lived for so many times as long.
-_RESTART_S = 0.5
-_LONGEST_RESTART_S = 60.0
-_LIVED_LONG = 10
 
 
 class StartInterrupted(Exception):
     """`LocalPool.start` was told to give up; everything it had started is gone."""
-
-
-@dataclass
-class Restart:
-    """When a process is started again: later each time, unless the one before lived for long. In seconds."""
-
-    at: float | None = None
-    pause: float = 0.0
-    since: float = 0.0
-    """When the one that lives was started."""
-
-    def again(self, now: float) -> None:
-        """It ended."""
-        short = now - self.since < _LIVED_LONG * self.pause
-        self.pause = min(2 * self.pause, _LONGEST_RESTART_S) if short else _RESTART_S
-        self.at = now + self.pause
-
-    def started(self, now: float) -> None:
-        """There is another."""
-        self.at, self.since = None, now
 
 
 @dataclass(frozen=True)

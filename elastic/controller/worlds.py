@@ -21,6 +21,9 @@ from elastic.controller.watch import Watch
 from elastic.controller.world import World
 from elastic.errors import HostLostError, PoolError
 
+AGENT_CLOSED = "the controller: its agent's connection closed"
+"""How most losses are noticed."""
+
 
 class NoPlacementError(PoolError):
     """There are too few hosts to place the virtual devices on; others may come."""
@@ -235,7 +238,3 @@ class Worlds:
     def _frozen(self, world: World, host: str, reason: str) -> None:
         detected_by = "the failure detector: its executor's heartbeats stopped"
         world.lost(host, f"its executor is frozen: {reason}", detected_by)
-
-
-AGENT_CLOSED = "the controller: its agent's connection closed"
-"""How most losses are noticed."""

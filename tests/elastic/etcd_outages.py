@@ -23,6 +23,7 @@ from pathlib import Path
 import psutil
 
 from membership import Etcd, MemberStatus, PoolAddress, Timing, Watch
+from tests.elastic.connections import PATIENCE
 from tests.elastic.hosts import Command
 from tests.elastic.runs import run_to_end
 from tests.membership.servers import FAST_ELECTION_MS, RealEtcd
@@ -135,7 +136,7 @@ class Outages:
         """The endpoint of the node that leads, once there is one."""
 
         async def ask() -> str:
-            async with Etcd(self.etcd.address(), ALERT) as etcd:
+            async with asyncio.timeout(PATIENCE), Etcd(self.etcd.address(), ALERT) as etcd:
                 while True:
                     for endpoint, status in (await etcd.status()).items():
                         if isinstance(status, MemberStatus) and status.leads:

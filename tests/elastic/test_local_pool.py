@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from elastic import local_pool
+from elastic import restart
 from elastic.errors import HostLostError, PoolError, UsageError
 from elastic.local_pool import StartInterrupted
 from elastic.pool_events import ControllerDied, HostLost, HostRecovered, RunWaits
@@ -201,7 +201,7 @@ def test_a_host_that_dies_is_told_once_and_the_run_goes_on(base):
 
 
 def test_a_host_whose_agent_ended_gets_another(base, fault, monkeypatch):
-    monkeypatch.setattr(local_pool, "_RESTART_S", 0.0)
+    monkeypatch.setattr(restart, "_RESTART_S", 0.0)
     fault(controller="welcome")
     with FakePool(hosts=2, base_dir=base) as pool:
         for _ in range(3):
@@ -217,8 +217,8 @@ def test_a_host_whose_agent_ended_gets_another(base, fault, monkeypatch):
 
 def test_a_host_that_dies_over_and_over_has_to_wait_for_another_agent_ever_longer(base, fault, monkeypatch):
     fault(controller="welcome")
-    monkeypatch.setattr(local_pool, "_RESTART_S", 1000.0)
-    monkeypatch.setattr(local_pool, "_LONGEST_RESTART_S", 1500.0)
+    monkeypatch.setattr(restart, "_RESTART_S", 1000.0)
+    monkeypatch.setattr(restart, "_LONGEST_RESTART_S", 1500.0)
     with FakePool(hosts=2, base_dir=base) as pool:
         for pause in (1000, 1500):
             os.kill(_pids(pool)["h1"], signal.SIGKILL)
@@ -228,20 +228,8 @@ def test_a_host_that_dies_over_and_over_has_to_wait_for_another_agent_ever_longe
             assert _next_event(pool).reason == "it joined"
 
 
-def test_who_has_lived_for_long_is_started_again_as_soon_as_at_first():
-    restart = local_pool.Restart()
-    pauses = []
-    for lived in (100.0, 1.0, 1.0, 19.0, 41.0, 39.0, 1.0):
-        ended = restart.since + lived
-        restart.again(ended)
-        pauses.append(restart.pause)
-        assert restart.at == ended + restart.pause
-        restart.started(restart.at)
-    assert pauses == [0.5, 1.0, 2.0, 4.0, 0.5, 0.5, 1.0]
-
-
 def test_a_membership_server_that_dies_is_started_again_and_the_run_goes_on(base, monkeypatch):
-    monkeypatch.setattr(local_pool, "_RESTART_S", 0.0)
+    monkeypatch.setattr(restart, "_RESTART_S", 0.0)
     with FakePool(hosts=2, base_dir=base) as pool:
         before = _pids(pool)
         os.kill(before["membership"], signal.SIGKILL)
