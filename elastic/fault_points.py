@@ -8,7 +8,7 @@ one death, and its absence shows that it happened. Without the variable nothing 
     collective   an executor is about to run its part of a program of several hosts, while the others run theirs
     snapshot     an executor has saved a part of a snapshot, and has not told of it
     restore      an executor of a new world has restored a part of what it has to hold
-    copies       an agent has sent or received a part of the second copies of a snapshot
+    copies       an agent has sent a part of the second copies of a snapshot
 """
 
 from __future__ import annotations

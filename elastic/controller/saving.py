@@ -55,7 +55,7 @@ class Saving:
                 world = await self._line.world()
             except StatusError:
                 return  # The run has failed.
-            if not self._worlds.may_move(self._line.virtual_devices):
+            if self._worlds.moves and not self._worlds.may_move(self._line.virtual_devices):
                 self._worlds.moves.clear()  # A host whose place nobody can take is used until it is gone.
             if self._worlds.moves:
                 await self._move(world)

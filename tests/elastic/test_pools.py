@@ -4,8 +4,6 @@ import json
 import os
 import secrets
 import signal
-import tempfile
-from pathlib import Path
 
 import pytest
 
@@ -13,7 +11,7 @@ from elastic import cli
 from tests.elastic.hosts import Command
 from tests.elastic.status_contract import check_report
 from tests.elastic.up import FOREVER, SCRIPT
-from tests.membership.servers import ROOT, NotInstalled, RealEtcd
+from tests.membership.servers import ROOT
 
 
 class Pool:
@@ -52,15 +50,8 @@ class Pool:
 
 
 @pytest.fixture
-def pool():
-    with tempfile.TemporaryDirectory(prefix="e", dir="/dev/shm") as path:
-        etcd = RealEtcd(Path(path), 1)
-        try:
-            etcd.start()
-        except NotInstalled as error:
-            pytest.skip(str(error))
-        yield Pool(Path(path), etcd)
-        etcd.kill()
+def pool(real_etcd):
+    return Pool(*real_etcd)
 
 
 def test_a_run_waits_for_hosts_and_gives_them_back(pool):

@@ -6,7 +6,6 @@ import os
 import queue
 import secrets
 import socket
-import tempfile
 import threading
 from pathlib import Path
 
@@ -23,7 +22,6 @@ from tests.elastic.hosts import Command
 from tests.elastic.status_contract import check_report
 from tests.elastic.up import FOREVER, SCRIPT
 from tests.membership.certificates import Authority
-from tests.membership.servers import NotInstalled, RealEtcd
 
 MIB = 1 << 20
 HELLO = {"role": "peer"}
@@ -372,15 +370,8 @@ class Pool:
 
 
 @pytest.fixture
-def pool():
-    with tempfile.TemporaryDirectory(prefix="e", dir="/dev/shm") as path:
-        etcd = RealEtcd(Path(path), 1)
-        try:
-            etcd.start()
-        except NotInstalled as error:
-            pytest.skip(str(error))
-        yield Pool(Path(path), etcd)
-        etcd.kill()
+def pool(real_etcd):
+    return Pool(*real_etcd)
 
 
 def test_a_run_over_tls_and_what_is_refused_on_the_way(pool, authority):
