@@ -1,18 +1,48 @@
-"""Where bytes survive: when to save, which second host keeps what only one has, from where each shard is taken again.
+"""Where bytes survive: when to save, which second host keeps what only one has, from where each shard is taken again,
+and checkpoints on disk.
 
-Decisions only, as pure functions of plain data. Nothing here saves, sends or reads.
+`cadence`, `copies` and `plan` are decisions only, pure functions of plain data. `store` and `loading` are checkpoints
+that Orbax can read, with a checksum for every file.
 """
 
 from checkpoint.cadence import Cadence
 from checkpoint.copies import Shard, second_homes
+from checkpoint.errors import BadCheckpointError, CheckpointError
+from checkpoint.files import read_checked, write_durably
+from checkpoint.loading import newest_whole, read_region
+from checkpoint.manifest import ArrayEntry, FileEntry, Manifest
 from checkpoint.plan import Copy, Kind, Need, plan
+from checkpoint.regions import Region, grid_of, of_slices, whole
+from checkpoint.retention import Retention
+from checkpoint.store import Step, Unfinished, begin, load_manifest, steps, tidy, verify
 
 __all__ = [
+    "ArrayEntry",
+    "BadCheckpointError",
     "Cadence",
+    "CheckpointError",
     "Copy",
+    "FileEntry",
     "Kind",
+    "Manifest",
     "Need",
+    "Region",
+    "Retention",
     "Shard",
+    "Step",
+    "Unfinished",
+    "begin",
+    "grid_of",
+    "load_manifest",
+    "newest_whole",
+    "of_slices",
     "plan",
+    "read_checked",
+    "read_region",
     "second_homes",
+    "steps",
+    "tidy",
+    "verify",
+    "whole",
+    "write_durably",
 ]
