@@ -5,7 +5,7 @@ and checkpoints on disk.
 that Orbax can read, with a checksum for every file.
 """
 
-from checkpoint.cadence import Cadence
+from checkpoint.cadence import BUDGET, Work, cost, interval
 from checkpoint.copies import Shard, second_homes
 from checkpoint.errors import BadCheckpointError, CheckpointError
 from checkpoint.files import read_checked, write_durably
@@ -17,9 +17,9 @@ from checkpoint.retention import Retention
 from checkpoint.store import Step, Unfinished, begin, load_manifest, steps, tidy, verify
 
 __all__ = [
+    "BUDGET",
     "ArrayEntry",
     "BadCheckpointError",
-    "Cadence",
     "CheckpointError",
     "Copy",
     "FileEntry",
@@ -31,8 +31,11 @@ __all__ = [
     "Shard",
     "Step",
     "Unfinished",
+    "Work",
     "begin",
+    "cost",
     "grid_of",
+    "interval",
     "load_manifest",
     "newest_whole",
     "of_slices",

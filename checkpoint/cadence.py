@@ -1,88 +1,67 @@
-"""When to take a snapshot: often enough that little has to be replayed, seldom enough that it costs little.
+"""How often to take a snapshot: so often that little has to be replayed, so seldom that it costs little.
 
-The interval between snapshots follows J. W. Young, "A first order approximation to the optimum checkpoint interval",
-CACM 17(9), 1974, in the higher order of J. T. Daly, "A higher order estimate of the optimum checkpoint interval for
-restart dumps", FGCS 22(3), 2006. What they call lost work is replayed from a journal here, which may be faster or
-slower than the first time; that changes what an interval is worth, not the argument. Pure: the caller measures, and
-takes the snapshot at the next good boundary.
+While nothing fails, snapshots are taken as often as their share of the run's time allows, which makes recoveries as
+short as they can be for that price. Where hosts fail so often that this loses more than it saves, the interval is that
+of J. W. Young, "A first order approximation to the optimum checkpoint interval", CACM 17(9), 1974, in the higher order
+of J. T. Daly, "A higher order estimate of the optimum checkpoint interval for restart dumps", FGCS 22(3), 2006. What
+they call lost work is replayed from a journal here. Pure: the caller measures, and takes the snapshot.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+BUDGET = 0.02
+"""The part of the run's time that snapshots may take, unless something else is said."""
 
-@dataclass(frozen=True)
-class Cadence:
-    """The rule. Times in seconds. Raises `ValueError` for values that make no sense."""
-
-    budget: float = 0.02
-    """The part of the run's time that snapshots may take."""
-    longest_replay: float = 10.0
-    """A recovery is to replay no more than this, if the budget allows it."""
-    journal_operations: int = 200_000
-    """At this many operations in the journal a snapshot is due, whatever it costs."""
-    journal_bytes: int = 256 << 20
-    """The same for its size in memory."""
-    prior: float = 600.0
-    """The time between failures that is assumed before any was seen. Too short costs no more than the budget, too long
-    costs replay; so it is short."""
-
-    def __post_init__(self) -> None:
-        if not 0 < self.budget < 1:
-            raise ValueError(f"budget is a part of the time, between 0 and 1; it is {self.budget}")
-        if min(self.longest_replay, self.journal_operations, self.journal_bytes, self.prior) <= 0:
-            raise ValueError(f"the limits of a cadence must be positive: {self}")
+PRIOR_S = 600.0
+"""The time between failures that is assumed before any was seen."""
 
 
 @dataclass(frozen=True)
-class Measured:
-    """What is known of the run so far. Times in seconds."""
+class Work:
+    """Seconds of a processor that a snapshot took of a host, and the machine whose cores it shares."""
 
-    cost: float | None
-    """How long a snapshot holds the run up; None before the first one."""
-    replay: float
-    """Seconds that it takes to replay one second of the run."""
-    observed: float
-    """How long the pool was watched for failures, and how many of them made the run recover."""
-    failures: int
-    since: float
-    """Time since the last snapshot, and the journal since then."""
-    operations: int
-    bytes: int
+    machine: str
+    cores: int
+    seconds: float
 
 
-@dataclass(frozen=True)
-class Decision:
-    """Whether a snapshot is due, and the interval in seconds at which it would be."""
+def cost(works: Iterable[Work]) -> float:
+    """How long a snapshot holds a run up, in seconds: on the machine where it takes longest.
 
-    due: bool
-    interval: float
-    reason: str
-
-
-def decide(measured: Measured, rule: Cadence | None = None) -> Decision:
-    """Whether a snapshot is due. First come the journal's limits, then budget, replay and optimum."""
-    rule = rule or Cadence()
-    interval, why = _interval(measured, rule)
-    if measured.operations >= rule.journal_operations:
-        return Decision(True, interval, f"due: the journal holds {measured.operations} operations, its limit")
-    if measured.bytes >= rule.journal_bytes:
-        return Decision(True, interval, f"due: the journal holds {measured.bytes / 2**20:.0f} MiB, its limit")
-    if measured.operations == 0:
-        return Decision(False, interval, "not due: nothing has happened since the last snapshot")
-    if measured.since >= interval:
-        return Decision(True, interval, f"due: {_span(measured.since)} since the last, {why}")
-    return Decision(False, interval, f"due in {_span(interval - measured.since)}: {why}")
+    There the work of all hosts is spread over the cores, of which a run in full swing leaves none idle; but that of one
+    host does not get shorter by having several.
+    """
+    machines: dict[str, list[Work]] = {}
+    for work in works:
+        machines.setdefault(work.machine, []).append(work)
+    return max(
+        (
+            max(max(work.seconds for work in shared), sum(work.seconds for work in shared) / shared[0].cores)
+            for shared in machines.values()
+        ),
+        default=0.0,
+    )
 
 
-def between_failures(measured: Measured, rule: Cadence) -> float:
-    """Mean time between failures in seconds: of those that were seen, and one more after `prior`.
+def interval(cost: float, budget: float, observed: float, failures: int) -> float:
+    """Seconds from one snapshot to the next.
+
+    For what one costs in seconds, the part of the time that they may take while nothing fails, and how many failures
+    there were in how many seconds. More is spent where that is what loses least.
+    """
+    return min(cost / budget, optimum(cost, between_failures(observed, failures)))
+
+
+def between_failures(observed: float, failures: int) -> float:
+    """Mean time between failures in seconds: of those that were seen, and one more after `PRIOR_S`.
 
     This is the inverse of the mean rate under a Gamma(1, prior) belief about the rate of a Poisson process.
     """
-    return (rule.prior + measured.observed) / (1 + measured.failures)
+    return (PRIOR_S + observed) / (1 + failures)
 
 
 def optimum(cost: float, between: float) -> float:
@@ -94,31 +73,3 @@ def optimum(cost: float, between: float) -> float:
         return between
     part = cost / (2 * between)
     return math.sqrt(2 * cost * between) * (1 + math.sqrt(part) / 3 + part / 9) - cost
-
-
-def _interval(measured: Measured, rule: Cadence) -> tuple[float, str]:
-    """(the interval, why it is that)"""
-    if measured.cost is None:
-        return 0.0, "what a snapshot costs is not known yet"
-    between = between_failures(measured, rule)
-    # To lose a second costs `replay` seconds: as if failures came so much more often.
-    interval = optimum(measured.cost, between / measured.replay)
-    why = (
-        f"best every {_span(interval)} (a snapshot costs {_span(measured.cost)}, a failure comes every "
-        f"{_span(between)}, a second replays in {_span(measured.replay)})"
-    )
-    if interval * measured.replay > rule.longest_replay:
-        interval = rule.longest_replay / measured.replay
-        why = f"every {_span(interval)}, so that replay takes at most {_span(rule.longest_replay)}"
-    affordable = measured.cost * (1 / rule.budget - 1)
-    if interval < affordable:
-        interval = affordable
-        why = f"every {_span(interval)}, so that snapshots of {_span(measured.cost)} take {rule.budget:.1%} of the time"
-    return interval, why
-
-
-def _span(seconds: float) -> str:
-    """A time in words, with two digits that count."""
-    if seconds < 1:
-        return f"{seconds * 1000:.2g} ms"
-    return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"

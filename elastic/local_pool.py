@@ -19,7 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from checkpoint import Cadence
+from checkpoint import BUDGET
 from elastic import pool_size, run_directory
 from elastic.child_process import ChildProcess, Lifeline
 from elastic.client_environment import client_variables, pool_variables
@@ -82,7 +82,7 @@ class LocalPool:
         log_dir: str | os.PathLike[str] | None = None,
         *,
         spares: int = 0,
-        snapshot_budget: float = Cadence.budget,
+        snapshot_budget: float = BUDGET,
         on_loss: str = Policy.STACK,
         base_dir: str | os.PathLike[str] | None = None,
     ) -> None:

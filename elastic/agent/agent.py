@@ -1,11 +1,11 @@
 """One host's agent: keeps a standby executor warm and serves the controller that uses this host.
 
 The connection to a controller carries events to it - {"standby": pid, "address"}, {"exited": pid, "reason", ...},
-{"done": order, "problem"}, {"beat": executors that moved}, with "refusals" if more connections were refused,
-{"draining": reason}, {"checked": seconds since all devices passed a health check}, {"wrong_result": what is wrong with
-a device} - and orders from it - {"use": pid}, {"want": "standby"}, {"kill": pid}, and on the host's memory {"send":
-digests, "to": address, "order"} and {"keep": digests, "order"}. When it ends, the executors it used are killed: nobody
-is left who could tell them anything.
+{"done": order, "problem", "seconds": of a processor, that copies took since the last}, {"beat": executors that moved},
+with "refusals" if more connections were refused, {"draining": reason}, {"checked": seconds since all devices passed a
+health check}, {"wrong_result": what is wrong with a device} - and orders from it - {"use": pid}, {"want": "standby"},
+{"kill": pid}, and on the host's memory {"send": digests, "to": address, "order"} and {"keep": digests, "order"}. When
+it ends, the executors it used are killed: nobody is left who could tell them anything.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from elastic.agent.beats import BEAT_S, Beats
 from elastic.agent.copies import ROLE, Receiver, send
 from elastic.agent.device_health import DeviceHealth
 from elastic.agent.template import Exit, Template
+from elastic.agent.work_meter import WorkMeter
 from elastic.door import Door
 from elastic.machine import machine_id
 from elastic.refusals import Reason, Refusals
@@ -118,6 +119,8 @@ class Agent:
         """Set when there is another reason why the host must not be used, or none any more."""
         self._unfit = ""
         """The reason that was told last."""
+        self._meter = WorkMeter()
+        """Of copies."""
         self._workers = ThreadPoolExecutor(_SENDERS, thread_name_prefix="memory")
 
     async def start(self) -> str:
@@ -132,7 +135,7 @@ class Agent:
         memory = self._settings.memory
         shutil.rmtree(memory, ignore_errors=True)
         memory.mkdir(mode=0o700, parents=True)
-        self._receiver = Receiver(memory)
+        self._receiver = Receiver(memory, self._meter)
         environment = executor_environment(dict(os.environ))
         environment[host_memory.DIRECTORY] = str(memory)
         self._template = Template(
@@ -192,7 +195,8 @@ class Agent:
             self._run = str(hello.get("run", ""))
             self._reporter.claimed(self._run)
             self._alone.clear()
-            about = {"host": self._settings.id, "devices": self._settings.devices, "pid": os.getpid()}
+            about: dict[str, Any] = {"host": self._settings.id, "devices": self._settings.devices, "pid": os.getpid()}
+            about["cores"] = len(os.sched_getaffinity(0))
             self._tell({**about, "holds": host_memory.contents(self._settings.memory)})
             self._refusals_told = {}
             if self.health.unfit:
@@ -245,9 +249,14 @@ class Agent:
         def done(outcome: Future[str | None]) -> None:
             error = outcome.exception() if not outcome.cancelled() else None
             problem = str(error) if error else outcome.result()
-            loop.call_soon_threadsafe(self._tell, {"done": order["order"], "problem": problem})
+            event = {"done": order["order"], "problem": problem, "seconds": self._meter.take()}
+            loop.call_soon_threadsafe(self._tell, event)
 
-        self._workers.submit(work).add_done_callback(done)
+        def metered() -> str | None:
+            with self._meter:
+                return work()
+
+        self._workers.submit(metered).add_done_callback(done)
 
     def _controller_left(self) -> None:
         self._controller = None

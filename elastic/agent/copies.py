@@ -7,12 +7,14 @@ when it has saved all, or [text of what went wrong].
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from elastic import wire
+from elastic.agent.work_meter import WorkMeter
 from elastic.fault_points import reach
 from elastic.handshake import HandshakeError
 from elastic.host_memory import digest_of, read, save
@@ -41,8 +43,9 @@ def send(memory: Path, digests: Sequence[bytes], address: str, secret: bytes) ->
 class Receiver:
     """Saves what other agents send."""
 
-    def __init__(self, memory: Path) -> None:
+    def __init__(self, memory: Path, meter: WorkMeter) -> None:
         self._memory = memory
+        self._meter = meter
         # In a thread, so that a large copy does not hold up heartbeats; in one, so that the end comes last.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="copies")
         self._loop = asyncio.get_running_loop()
@@ -50,17 +53,23 @@ class Receiver:
     def serve(self, link: wire.Link) -> None:
         """Takes over a connection in the role "copies"."""
         problems: list[str] = []
+        work = contextlib.ExitStack()
+        work.enter_context(self._meter)
+
+        def saved() -> None:
+            work.close()
+            link.send(wire.frame(problems[:1]))
 
         def received(message: Any, payload: wire.Bytes) -> None:
             match message:
                 case [bytes(digest)]:
                     self._thread.submit(self._save, digest, payload, problems.append)
                 case []:
-                    self._thread.submit(self._loop.call_soon_threadsafe, lambda: link.send(wire.frame(problems[:1])))
+                    self._thread.submit(self._loop.call_soon_threadsafe, saved)
                 case _:
                     raise wire.FrameError("it is no copy")
 
-        link.redirect(received, lambda _: None)
+        link.redirect(received, lambda _: work.close())
 
     def close(self) -> None:
         self._thread.shutdown(wait=False, cancel_futures=True)

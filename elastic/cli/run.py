@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from checkpoint import Cadence
+from checkpoint import BUDGET
 from elastic.cli import console
 from elastic.cli.console import number
 from elastic.controller.placement import Policy
@@ -83,7 +83,7 @@ def add(subparsers: argparse._SubParsersAction[Any]) -> None:
     parser.add_argument(
         "--snapshot-budget",
         type=_share,
-        default=Cadence.budget,
+        default=BUDGET,
         metavar="SHARE",
         help="the share of the time that saving arrays against the loss of hosts may take (default: %(default)s); a "
         "larger one makes recoveries shorter; with 0 nothing is saved before the journal is full",

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from checkpoint import Work
 from elastic import wire
 from elastic.errors import PoolError
 from elastic.handshake import HandshakeError
@@ -41,6 +42,8 @@ class Host:
         """What its memory held of snapshots when it was connected: a host that was cut off may come back."""
         self.incarnation = next(_incarnations)
         """Tells it from those that had its id before."""
+        self.cores = 1
+        """Of its machine, that it may use."""
         self.pid = 0
         """Of its agent."""
         self.far = False
@@ -56,9 +59,10 @@ class Host:
         self._lost = lost
         self._standbys: dict[int, str] = {}
         self._exits: dict[int, asyncio.Future[Exit]] = {}
+        self._seconds = 0.0
         self._changed = asyncio.Event()
         self._numbers = itertools.count(1)
-        self._orders: dict[int, asyncio.Future[str | None]] = {}
+        self._orders: dict[int, asyncio.Future[tuple[str | None, float]]] = {}
         self.on_drain: Callable[[str], None] = lambda _: None
         """Called with the reason when the agent says that its host is about to go."""
         self.notice = ""
@@ -140,15 +144,21 @@ class Host:
         """Has it remove all but these from its memory. Raises `CopyError` if that did not succeed."""
         await self._order({"keep": list(digests)})
 
+    def take_work(self) -> Work:
+        """What copies have cost since this was asked last, as far as it has told."""
+        seconds, self._seconds = self._seconds, 0.0
+        return Work(self.record.machine if self.record else self.id, self.cores, seconds)
+
     async def _order(self, order: dict[str, Any]) -> None:
         number = next(self._numbers)
-        done: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+        done: asyncio.Future[tuple[str | None, float]] = asyncio.get_running_loop().create_future()
         self._orders[number] = done
         if self.failure is None:
             self._link.send(wire.frame({**order, "order": number}))
         else:
-            done.set_result(self.failure)
-        problem = await done
+            done.set_result((self.failure, 0.0))
+        problem, seconds = await done
+        self._seconds += seconds
         if problem:
             raise CopyError(f"host {self.id}: {problem}")
 
@@ -163,6 +173,7 @@ class Host:
     def _hear(self, event: dict[str, Any], _: wire.Bytes) -> None:
         if "host" in event:
             self.devices, self.pid, self.holds = event["devices"], event["pid"], event["holds"]
+            self.cores = event["cores"]
         elif "beat" in event:
             self.refused = event.get("refusals", self.refused)
             self.on_beat(event["beat"])
@@ -188,7 +199,7 @@ class Host:
         elif "done" in event:
             done = self._orders.pop(event["done"], None)
             if done is not None and not done.done():
-                done.set_result(event["problem"])
+                done.set_result((event["problem"], event["seconds"]))
         elif "refused" in event:
             self.failure = event["refused"]
         self._changed.set()
@@ -199,6 +210,6 @@ class Host:
         orders, self._orders = self._orders, {}
         for done in orders.values():
             if not done.done():
-                done.set_result(self.failure)
+                done.set_result((self.failure, 0.0))
         self._changed.set()
         self._lost(self.id, self.failure)

@@ -52,6 +52,8 @@ class Recovery:
         self.detect = 0.0
         """From the last sign of life of what was lost until that was noticed; seconds."""
         self.changes = Changes()
+        self.lost = 0
+        """Worlds that were lost, and others formed instead."""
         self.verification = Verification()
         """Of the last replay."""
         self._line = line
@@ -126,6 +128,7 @@ class Recovery:
                 time=noticed,
             )
             self.changes.add(change, self.verification)
+            self.lost += kind == "lost"
             self._recovered(change)
             # Until the next snapshot the next loss must not be one too many.
             with contextlib.suppress(SnapshotError):

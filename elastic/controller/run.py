@@ -15,7 +15,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
-from checkpoint import Cadence
+from checkpoint import BUDGET
 from elastic.controller.callbacks import CallbackSwitch
 from elastic.controller.changes import Recovered
 from elastic.controller.hosts import Host
@@ -45,7 +45,7 @@ class Run:
         virtual_devices: int,
         secret: bytes,
         *,
-        snapshot_budget: float = Cadence.budget,
+        snapshot_budget: float = BUDGET,
         policy: Policy = Policy.STACK,
         fence: Callable[[int], Awaitable[None]] = _no_fence,
         released: Callable[[str], None] = lambda _: None,

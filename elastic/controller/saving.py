@@ -7,6 +7,7 @@ import contextlib
 import logging
 import time
 
+from checkpoint import interval
 from elastic.controller.callbacks import CallbackSwitch
 from elastic.controller.line import Line
 from elastic.controller.recovery import Recovery
@@ -37,13 +38,14 @@ class Saving:
         callbacks: CallbackSwitch,
         recovery: Recovery,
     ) -> None:
-        """`budget` is the share of the time that saving may take."""
+        """`budget` is the share of the time that saving may take while nothing fails."""
         self._budget = budget
         self._line = line
         self._worlds = worlds
         self._snapshots = snapshots
         self._callbacks = callbacks
         self._recovery = recovery
+        self._began = time.monotonic()
 
     async def keep_on(self) -> None:
         """Takes a snapshot whenever one is due, for as long as the run lives."""
@@ -62,17 +64,24 @@ class Saving:
             elif self._wants_snapshot():
                 with contextlib.suppress(WorldLost, SnapshotError):
                     seconds = await self.save(world)
-                    pause = max(_SHORTEST_S, seconds / self._budget) if self._budget else _UNHURRIED_S
+                    pause = self._pause(seconds)
             elif self._snapshots.exposed:
                 with contextlib.suppress(SnapshotError):
                     await self._snapshots.protect()
+
+    def _pause(self, seconds: float) -> float:
+        """Seconds until the next snapshot, after one that has held the run up for so long."""
+        if not self._budget:
+            return _UNHURRIED_S
+        observed = time.monotonic() - self._began
+        return max(_SHORTEST_S, interval(seconds, self._budget, observed, self._recovery.lost))
 
     def _wants_snapshot(self) -> bool:
         news = self._line.journal.end != self._snapshots.committed.position
         return bool(self._worlds.left) or (news and (self._budget > 0 or self._line.large))
 
     async def save(self, world: World) -> float:
-        """Takes and commits a snapshot; seconds that saving took. Raises `WorldLost` or `SnapshotError`."""
+        """Takes and commits a snapshot; seconds that it has held the run up. Raises `WorldLost` or `SnapshotError`."""
         journal = self._line.journal
         try:
             snapshot = await self._snapshots.take(world, journal.end)
@@ -82,13 +91,14 @@ class Saving:
             if world.failure is None:
                 await self._snapshots.tidy()
             raise
+        seconds = 0.0
         if snapshot.position >= journal.start:  # Else the client whose arrays these were has left.
             self._line.trim(snapshot.position)
             self._callbacks.committed(snapshot.number)
-            await self._snapshots.commit(snapshot)
+            seconds = await self._snapshots.commit(snapshot)
             self._worlds.release()
             self._line.on_congestion()
-        return snapshot.seconds
+        return seconds
 
     async def _move(self, world: World) -> None:
         """Goes on with other hosts: those that came take part, those that drain do not. Nothing is replayed."""

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from checkpoint import Copy, Kind, Need, Shard, plan, second_homes
+from checkpoint import Copy, Kind, Need, Shard, cost, plan, second_homes
 from elastic.commands import Command
 from elastic.controller.hosts import CopyError, Host
 from elastic.controller.status_report import SnapshotFacts
@@ -55,14 +55,14 @@ class Snapshot:
         number: grows with each that is tried.
         records: by (array, device); device -1 for what all hosts are told, errors and ends of executions.
         homes: by digest, the hosts that hold the bytes.
-        seconds: how long the slowest host was busy saving.
+        seconds: of a processor, that saving took each host.
     """
 
     number: int
     position: int
     records: dict[tuple[int, int], Record]
     homes: dict[Digest, set[str]]
-    seconds: float
+    seconds: dict[str, float]
 
     @property
     def nbytes(self) -> int:
@@ -70,7 +70,7 @@ class Snapshot:
         return sum(size for _, _, size in _shards(self.records.values()).values())
 
 
-EMPTY = Snapshot(0, 0, {}, {}, 0.0)
+EMPTY = Snapshot(0, 0, {}, {}, {})
 """What there is before the first: no arrays."""
 
 
@@ -98,11 +98,11 @@ class Snapshots:
             raise WorldLost(world.failure)
         records: dict[tuple[int, int], Record] = {}
         homes: dict[Digest, set[str]] = {}
-        seconds = 0.0
+        seconds: dict[str, float] = {}
         for host, answer in answers.items():
             if isinstance(answer, BaseException):
                 raise SnapshotError(f"host {host} could not save its arrays: {answer}")
-            seconds = max(seconds, answer["seconds"])
+            seconds[host] = answer["seconds"]
             for record in answer["records"]:
                 records[record[0], record[1]] = record
                 if record[2] == "bytes":
@@ -121,12 +121,17 @@ class Snapshots:
         await self._copy(self._second_homes(there, homes), snapshot.homes)
         self.exposed = False
 
-    async def commit(self, snapshot: Snapshot) -> None:
-        """Makes it the one that counts, and gives back the memory that only the one before needed."""
+    async def commit(self, snapshot: Snapshot) -> float:
+        """Makes it the one that counts, and gives back the memory that only the one before needed.
+
+        Returns how many seconds it has held the run up, by what its hosts say that it took.
+        """
         self.committed = snapshot
         self.committed_at = time.monotonic()
         self.exposed = any(not holders <= self._hosts.keys() for holders in snapshot.homes.values())
         await self.tidy()
+        works = ((host.take_work(), snapshot.seconds.get(id, 0.0)) for id, host in self._hosts.items())
+        return cost(replace(work, seconds=work.seconds + saving) for work, saving in works)
 
     def facts(self, now: float) -> SnapshotFacts:
         """What there is, at a time of the monotonic clock."""

@@ -1,13 +1,10 @@
 import math
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkpoint.cadence import Cadence, Measured, between_failures, decide, optimum
-
-RUN = Measured(cost=0.01, replay=1.0, observed=3600, failures=5, since=1.0, operations=100, bytes=1 << 20)
+from checkpoint.cadence import Work, between_failures, cost, interval, optimum
 
 
 def slowdown(interval, cost, between):
@@ -50,68 +47,34 @@ def test_it_grows_with_the_cost_and_with_the_time_between_failures(cost, factor,
 
 
 def test_failures_that_were_seen_outweigh_the_prior_with_time():
-    rule = Cadence(prior=600)
-    assert between_failures(replace(RUN, observed=0, failures=0), rule) == 600
-    assert between_failures(replace(RUN, observed=60, failures=4), rule) == 132
-    assert between_failures(replace(RUN, observed=15_000, failures=1000), rule) == pytest.approx(15, rel=0.05)
-    assert between_failures(replace(RUN, observed=86_400, failures=0), rule) == 87_000
+    assert between_failures(0, 0) == 600
+    assert between_failures(60, 4) == 132
+    assert between_failures(15_000, 1000) == pytest.approx(15, rel=0.05)
+    assert between_failures(86_400, 0) == 87_000
 
 
-def test_a_snapshot_is_due_when_the_interval_has_passed():
-    interval = decide(RUN).interval
-    assert interval == pytest.approx(optimum(0.01, 700))
-    assert not decide(replace(RUN, since=interval * 0.99)).due
-    assert decide(replace(RUN, since=interval)).due
+def test_while_nothing_fails_the_budget_is_spent():
+    assert interval(0.01, 0.02, 3600, 0) == 0.5
+    assert interval(0.2, 0.02, 3600, 0) == 10
 
 
-def test_the_reason_is_in_words():
-    assert decide(RUN).reason == (
-        "due in 2.7 s: best every 3.7 s (a snapshot costs 10 ms, a failure comes every 12 min, "
-        "a second replays in 1.0 s)"
-    )
-    assert decide(replace(RUN, since=5)).reason.startswith("due: 5.0 s since the last, best every 3.7 s")
+def test_where_hosts_fail_all_the_time_more_is_spent_than_the_budget():
+    assert interval(0.2, 0.02, 15_000, 1000) == pytest.approx(optimum(0.2, 15), rel=0.05) == pytest.approx(2.4, 0.1)
 
 
-def test_slow_replay_asks_for_more_snapshots_and_fast_replay_for_fewer():
-    slow, usual, fast = (decide(replace(RUN, replay=replay)).interval for replay in (4.0, 1.0, 0.25))
-    assert slow == pytest.approx(usual / 2, rel=0.01)
-    assert fast == pytest.approx(usual * 2, rel=0.01)
+@given(st.floats(1e-4, 100), st.floats(0, 1e6), st.integers(0, 1000), st.floats(0.001, 0.5))
+def test_snapshots_are_never_rarer_than_the_budget_allows(cost, observed, failures, budget):
+    assert 0 < interval(cost, budget, observed, failures) <= cost / budget
 
 
-def test_replay_is_bounded():
-    decision = decide(replace(RUN, cost=0.1, observed=1e6, failures=0, replay=0.5))
-    assert decision.interval == 20
-    assert "so that replay takes at most 10 s" in decision.reason
+def test_one_host_a_machine_costs_what_the_slowest_has_to_do():
+    assert cost([Work("a", 8, 0.2), Work("b", 8, 0.5)]) == 0.5
 
 
-def test_the_budget_comes_before_the_replay():
-    decision = decide(replace(RUN, cost=1.0))
-    assert decision.interval == pytest.approx(49)
-    assert "so that snapshots of 1.0 s take 2.0% of the time" in decision.reason
+def test_hosts_of_one_machine_share_its_cores():
+    assert cost([Work("a", 2, 0.25)] * 4) == 0.5
+    assert cost([Work("a", 16, 0.25)] * 4) == 0.25
 
 
-@given(st.floats(1e-4, 100), st.floats(0.05, 20), st.floats(0, 1e6), st.integers(0, 1000), st.floats(0.001, 0.5))
-def test_snapshots_never_take_more_than_the_budget(cost, replay, observed, failures, budget):
-    measured = replace(RUN, cost=cost, replay=replay, observed=observed, failures=failures)
-    interval = decide(measured, Cadence(budget=budget)).interval
-    assert cost / (cost + interval) <= budget * (1 + 1e-9)
-
-
-def test_a_full_journal_comes_before_all():
-    rule = Cadence(journal_operations=500, journal_bytes=10 << 20)
-    assert decide(replace(RUN, operations=500), rule).reason == "due: the journal holds 500 operations, its limit"
-    assert decide(replace(RUN, bytes=10 << 20), rule).reason == "due: the journal holds 10 MiB, its limit"
-
-
-def test_the_first_snapshot_is_due_at_once_to_learn_its_cost():
-    assert decide(replace(RUN, cost=None)).due
-
-
-def test_without_an_operation_there_is_nothing_to_save():
-    assert not decide(replace(RUN, operations=0, since=1e6)).due
-
-
-@pytest.mark.parametrize("values", [{"budget": 0}, {"budget": 1}, {"prior": 0}, {"journal_bytes": 0}])
-def test_a_rule_that_makes_no_sense_is_refused(values):
-    with pytest.raises(ValueError, match=r"budget is a part|must be positive"):
-        Cadence(**values)
+def test_nobody_costs_nothing():
+    assert cost([]) == 0

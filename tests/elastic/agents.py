@@ -16,6 +16,8 @@ from elastic import wire
 from elastic.handshake import REPLY_BYTES, Dialer
 from tests.elastic.connections import PATIENCE
 
+CORES = len(os.sched_getaffinity(0))
+
 
 def command(directory):
     pool = f"etcd://unix:{directory / 'etcd.sock'}"
@@ -67,7 +69,7 @@ class Agent:
         """A controller that uses this host, and (pid, address) of the standby it finds or waits for."""
         made = Controller(self.dial({"role": "controller"}))
         try:
-            assert made.hear() == {"host": "h7", "devices": 2, "pid": self.process.pid, "holds": []}
+            assert made.hear() == {"host": "h7", "devices": 2, "pid": self.process.pid, "holds": [], "cores": CORES}
             yield made, *made.standby()
         finally:
             made.channel.close()

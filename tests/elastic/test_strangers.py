@@ -252,7 +252,7 @@ class Work:
                     self._told.notify()
             assert "exited" not in event, event
             if "done" in event:
-                assert event == {"done": number, "problem": None}
+                assert (event["done"], event["problem"]) == (number, None)
                 return
 
     def _work(self):

@@ -8,6 +8,7 @@ import pytest
 
 from elastic import wire
 from elastic.agent.copies import ROLE, Receiver, send
+from elastic.agent.work_meter import WorkMeter
 from elastic.door import Door
 from elastic.host_memory import contents, digest_of, save
 from tests.elastic.connections import SECRET, frames_server, run
@@ -21,7 +22,7 @@ class Host:
         self.memory = memory
 
     async def __aenter__(self):
-        self.receiver = Receiver(self.memory)
+        self.receiver = Receiver(self.memory, WorkMeter())
         self._links = []
 
         def serve(hello, link):

@@ -98,7 +98,9 @@ class Agent:
         """Waits for a controller, and presents the host to it."""
         await self.connected()
         record = self.registration.record
-        self.connection.write({"host": record.id, "devices": record.devices, "pid": record.pid, "holds": []})
+        self.connection.write(
+            {"host": record.id, "devices": record.devices, "pid": record.pid, "holds": [], "cores": 2}
+        )
 
     def stand_by(self, pid: int = 41) -> None:
         self.connection.write({"standby": pid, "address": "127.0.0.1:1041"})

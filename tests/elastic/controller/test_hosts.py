@@ -33,7 +33,7 @@ async def stage():
             Host.connect("h3", server.address, SECRET, lambda *loss: (losses.append(loss), lost.set()), "r7")
         )
         agent = await server.connections.get()
-        agent.write({"host": "h3", "devices": 2, "pid": 7, "holds": [b"digest"]})
+        agent.write({"host": "h3", "devices": 2, "pid": 7, "holds": [b"digest"], "cores": 2})
         host = await connecting
         made = Stage(host, agent, losses)
         made.lost = lost
