@@ -5,24 +5,28 @@ and checkpoints on disk.
 that Orbax can read, with a checksum for every file.
 """
 
-from checkpoint.cadence import BUDGET, Work, cost, interval
+from checkpoint.cadence import BUDGET, STORE_EVERY_S, Work, cost, interval
 from checkpoint.copies import Shard, second_homes
+from checkpoint.dispatch import Dispatch, FileToWrite
 from checkpoint.errors import BadCheckpointError, CheckpointError
 from checkpoint.files import read_checked, write_durably
 from checkpoint.loading import newest_whole, read_region
 from checkpoint.manifest import ArrayEntry, FileEntry, Manifest
 from checkpoint.plan import Copy, Kind, Need, plan
-from checkpoint.regions import Region, grid_of, of_slices, whole
+from checkpoint.regions import Region, chunk_of, grid_of, of_slices, whole
 from checkpoint.retention import Retention
 from checkpoint.store import Step, Unfinished, begin, load_manifest, steps, tidy, verify
 
 __all__ = [
     "BUDGET",
+    "STORE_EVERY_S",
     "ArrayEntry",
     "BadCheckpointError",
     "CheckpointError",
     "Copy",
+    "Dispatch",
     "FileEntry",
+    "FileToWrite",
     "Kind",
     "Manifest",
     "Need",
@@ -33,6 +37,7 @@ __all__ = [
     "Unfinished",
     "Work",
     "begin",
+    "chunk_of",
     "cost",
     "grid_of",
     "interval",

@@ -16,6 +16,9 @@ from dataclasses import dataclass
 BUDGET = 0.02
 """The part of the run's time that snapshots may take, unless something else is said."""
 
+STORE_EVERY_S = 60.0
+"""Seconds between two snapshots that are stored on disk, unless something else is said."""
+
 PRIOR_S = 600.0
 """The time between failures that is assumed before any was seen."""
 

@@ -59,3 +59,8 @@ def region_of(position: Sequence[int], chunk: Sequence[int], shape: Sequence[int
     return tuple(
         (index * size, min((index + 1) * size, end)) for index, size, end in zip(position, chunk, shape, strict=True)
     )
+
+
+def chunk_of(region: Region, chunk: Sequence[int]) -> tuple[int, ...]:
+    """The grid position of the chunk in which a region begins."""
+    return tuple(start // size for (start, _), size in zip(region, chunk, strict=True))

@@ -28,6 +28,7 @@ def nothing(reason: str, pool: Report | None = None) -> Report:
         "runs": [],
         "hosts": [],
         "snapshot": None,
+        "checkpoint": None,
         "journal": None,
         "failures": [],
     }
@@ -35,7 +36,7 @@ def nothing(reason: str, pool: Report | None = None) -> Report:
 
 def of_run(report: Report, pool: Report) -> Report:
     """The report on a pool that has one run and nothing else."""
-    return {**report, "pool": pool, "runs": [report["run"]]}
+    return {"checkpoint": None, **report, "pool": pool, "runs": [report["run"]]}
 
 
 def of_pool(view: PoolView, answers: Mapping[str, Report | str], pool: Report, wanted: int = 0) -> Report:
@@ -72,6 +73,7 @@ def of_pool(view: PoolView, answers: Mapping[str, Report | str], pool: Report, w
         "runs": runs,
         "hosts": hosts,
         "snapshot": first["snapshot"] if first else None,
+        "checkpoint": first.get("checkpoint") if first else None,
         "journal": first["journal"] if first else None,
         "failures": failures[-_MOST_FAILURES:],
     }

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from checkpoint import BUDGET
+from checkpoint import BUDGET, STORE_EVERY_S
 from elastic import pool_size, run_directory
 from elastic.child_process import ChildProcess, Lifeline
 from elastic.client_environment import client_variables, pool_variables
@@ -71,6 +71,8 @@ class LocalPool:
             is full or hosts come and go.
         on_loss: what to do when a host is lost and there is no free device for its virtual devices: "stack" them on the
             others, end the run with an error ("spare"), "wait" for a host, or "surface" the loss to the script.
+        checkpoint: a directory in which snapshots are stored; None if they are not.
+        checkpoint_every: how often that is done, in seconds.
         base_dir: where the run directory is made; /dev/shm by default.
     """
 
@@ -84,6 +86,8 @@ class LocalPool:
         spares: int = 0,
         snapshot_budget: float = BUDGET,
         on_loss: str = Policy.STACK,
+        checkpoint: Path | None = None,
+        checkpoint_every: float = STORE_EVERY_S,
         base_dir: str | os.PathLike[str] | None = None,
     ) -> None:
         self.hosts = hosts
@@ -92,6 +96,8 @@ class LocalPool:
         self.spares = spares
         self.snapshot_budget = snapshot_budget
         self.on_loss = on_loss
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
         self.log_dir = None if log_dir is None else Path(log_dir)
         self._base = None if base_dir is None else Path(base_dir)
         self._directory: RunDirectory | None = None
@@ -133,6 +139,8 @@ class LocalPool:
         command += ["--hosts", str(self.hosts), "--spares", str(self.spares)]
         command += ["--virtual-devices", str(self.hosts * self.devices_per_host)]
         command += ["--snapshot-budget", str(self.snapshot_budget), "--on-loss", self.on_loss]
+        if self.checkpoint is not None:
+            command += ["--checkpoint", str(self.checkpoint), "--checkpoint-every", str(self.checkpoint_every)]
         if self.listen is not None:
             command += ["--listen", self.listen]
         return command
@@ -164,6 +172,14 @@ class LocalPool:
             )
         if self.on_loss not in list(Policy):
             raise UsageError(f"on a loss one may {', '.join(Policy)}; {self.on_loss!r} is none of these")
+        if self.checkpoint is not None:
+            try:
+                self.checkpoint.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                why = error.strerror or error
+                raise UsageError(f"checkpoints cannot be stored in {self.checkpoint}: {why}") from error
+        if self.checkpoint_every <= 0:
+            raise UsageError(f"checkpoints are stored every so many seconds, more than 0; not {self.checkpoint_every}")
         if self.listen is not None:
             pool_size.check_listen(self.listen)
 

@@ -4,8 +4,9 @@ The connection to a controller carries events to it - {"standby": pid, "address"
 {"done": order, "problem", "seconds": of a processor, that copies took since the last}, {"beat": executors that moved},
 with "refusals" if more connections were refused, {"draining": reason}, {"checked": seconds since all devices passed a
 health check}, {"wrong_result": what is wrong with a device} - and orders from it - {"use": pid}, {"want": "standby"},
-{"kill": pid}, and on the host's memory {"send": digests, "to": address, "order"} and {"keep": digests, "order"}. When
-it ends, the executors it used are killed: nobody is left who could tell them anything.
+{"kill": pid}, and on the host's memory {"send": digests, "to": address, "order"}, {"keep": digests, "order"}, {"store":
+[digest, path], "order"} and {"fetch": [digest, bytes, path], "order"}. When it ends, the executors it used are killed:
+nobody is left who could tell them anything.
 """
 
 from __future__ import annotations
@@ -28,8 +29,10 @@ from elastic import host_memory, tls, wire
 from elastic.agent.beats import BEAT_S, Beats
 from elastic.agent.copies import ROLE, Receiver, send
 from elastic.agent.device_health import DeviceHealth
+from elastic.agent.storage import fetch, store
 from elastic.agent.template import Exit, Template
 from elastic.agent.work_meter import WorkMeter
+from elastic.daemon_threads import DaemonThreads
 from elastic.door import Door
 from elastic.machine import machine_id
 from elastic.refusals import Reason, Refusals
@@ -121,6 +124,8 @@ class Agent:
         """The reason that was told last."""
         self._meter = WorkMeter()
         """Of copies."""
+        self._disk = DaemonThreads(1, "disk")
+        """A disk that hangs must hold up nothing else, the end of this process neither."""
         self._workers = ThreadPoolExecutor(_SENDERS, thread_name_prefix="memory")
 
     async def start(self) -> str:
@@ -236,6 +241,10 @@ class Agent:
             self._work(order, lambda: send(memory, order["send"], order["to"], secret))
         elif "keep" in order:
             self._work(order, lambda: host_memory.keep_only(self._settings.memory, set(order["keep"])))
+        elif "store" in order:
+            self._work_on_disk(order, lambda: store(self._settings.memory, order["store"]))
+        elif "fetch" in order:
+            self._work_on_disk(order, lambda: fetch(self._settings.memory, order["fetch"]))
 
     def _replace_standby(self) -> None:
         if not self._standbys and not self._forking:
@@ -248,15 +257,24 @@ class Agent:
 
         def done(outcome: Future[str | None]) -> None:
             error = outcome.exception() if not outcome.cancelled() else None
-            problem = str(error) if error else outcome.result()
-            event = {"done": order["order"], "problem": problem, "seconds": self._meter.take()}
-            loop.call_soon_threadsafe(self._tell, event)
+            self._done(loop, order, str(error) if error else outcome.result())
 
         def metered() -> str | None:
             with self._meter:
                 return work()
 
         self._workers.submit(metered).add_done_callback(done)
+
+    def _work_on_disk(self, order: dict[str, Any], work: Callable[[], str | None]) -> None:
+        """The same, in the thread for the disk; what that costs is no cost of snapshots."""
+        loop = asyncio.get_running_loop()
+        self._disk.submit(lambda: self._done(loop, order, work()))
+
+    def _done(self, loop: asyncio.AbstractEventLoop, order: dict[str, Any], problem: str | None) -> None:
+        """Called in a thread that has carried out an order."""
+        event = {"done": order["order"], "problem": problem, "seconds": self._meter.take()}
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(self._tell, event)
 
     def _controller_left(self) -> None:
         self._controller = None

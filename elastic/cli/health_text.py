@@ -35,6 +35,7 @@ def lines(report: dict[str, Any]) -> list[Line]:
         *_hosts(report["hosts"], len(report["runs"]) > 1),
         *_refused(report),
         *_memory(report),
+        *_checkpoint(report),
         *_failures(report["failures"]),
     ]
 
@@ -117,6 +118,18 @@ def _memory(report: dict[str, Any]) -> Iterator[Line]:
         text = f"snapshot at operation {snapshot['operation']:,}, {duration(snapshot['age_s'])} old, "
         text += f"{size(snapshot['bytes'])} in {copies}"
     yield [(f"{text}; journal of {journal['operations']:,} operations, {size(journal['bytes'])}", "")]
+
+
+def _checkpoint(report: dict[str, Any]) -> Iterator[Line]:
+    stored = report.get("checkpoint")
+    if stored is None:
+        return
+    if not stored["path"]:
+        text = f"nothing stored in {stored['directory']} yet"
+    else:
+        text = f"stored at operation {stored['operation']:,}, {duration(stored['age_s'])} ago, in {stored['path']}: "
+        text += f"{size(stored['bytes'])} in {duration(stored['took_s'])}"
+    yield [(text + ("; the next is being written" if stored["storing"] else ""), "")]
 
 
 def _failures(failures: Sequence[dict[str, Any]]) -> Iterator[Line]:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from checkpoint import BUDGET
+from checkpoint import BUDGET, STORE_EVERY_S
 from elastic.cli import console
 from elastic.cli.console import number
 from elastic.controller.placement import Policy
@@ -97,6 +97,20 @@ def add(subparsers: argparse._SubParsersAction[Any]) -> None:
         "host comes (wait), or the script is told (surface): its arrays with a shard there become errors (DATA_LOSS), "
         "all else goes on; devices have a slice_index, the number of their host, as scripts with elastic_retry expect",
     )
+    parser.add_argument(
+        "--checkpoint",
+        metavar="DIR",
+        type=Path,
+        help="also store snapshots under this directory, which all hosts must see: then the run goes on, once hosts "
+        "are back, even if all of them died at once",
+    )
+    parser.add_argument(
+        "--checkpoint-every",
+        metavar="SECONDS",
+        type=float,
+        default=STORE_EVERY_S,
+        help="how often that is done (default: %(default)g)",
+    )
     parser.add_argument("--log-dir", metavar="DIR", help="keep the logs of all processes of the pool in DIR")
     loudness = parser.add_mutually_exclusive_group()
     loudness.add_argument("-q", "--quiet", action="store_true", help="say nothing but errors")
@@ -115,6 +129,8 @@ def handle(options: argparse.Namespace) -> int:
         "spares": options.spares,
         "snapshot_budget": options.snapshot_budget,
         "on_loss": options.on_loss,
+        "checkpoint": options.checkpoint and options.checkpoint.absolute(),
+        "checkpoint_every": options.checkpoint_every,
     }
     reporter = _Console(options)
     if options.pool is None:

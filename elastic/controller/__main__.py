@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import membership.forking  # noqa: F401  Before anything that imports gRPC.
+from checkpoint import STORE_EVERY_S
 from elastic import stacks, wire
 from elastic.controller import status_service
 from elastic.controller.changes import Recovered
@@ -62,6 +63,8 @@ def main() -> int:
     parser.add_argument(
         "--on-loss", type=Policy, default=Policy.STACK, choices=list(Policy), help="what is done without a spare"
     )
+    parser.add_argument("--checkpoint", type=Path, metavar="DIR", help="store snapshots there")
+    parser.add_argument("--checkpoint-every", type=float, default=STORE_EVERY_S, metavar="SECONDS")
     parser.add_argument("--listen", metavar="HOST:PORT", help="serve clients here too; they must show a token")
     arguments = parser.parse_args()
     stacks.offer()
@@ -109,6 +112,8 @@ async def _serve(arguments: argparse.Namespace) -> None:
             secret,
             snapshot_budget=arguments.snapshot_budget,
             policy=arguments.on_loss,
+            checkpoint=arguments.checkpoint and arguments.checkpoint / arguments.run_id,
+            checkpoint_every=arguments.checkpoint_every,
             fence=lambda generation: _fence(claims, generation),
             released=lambda host: roster.give_back(host),
             waits=waits,

@@ -3,8 +3,9 @@
 A call comes from an executor under its own number, goes to the client under one of ours, and its answer goes back. Call
 0 tells the client which functions nothing calls any more.
 
-What was called since the last snapshot is kept with its result. A world that is told the journal again makes the same
-calls again; these are answered from the account, by function and arguments, in the order in which they were first made.
+What was called since the snapshot that a run might go back to is kept with its result. A world that is told the
+journal again makes the same calls again; these are answered from the account, by function and arguments, in the order
+in which they were first made.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class CallbackSwitch:
         self._numbers = itertools.count(1)
         self._running: dict[int, _Call] = {}
         self._calls: list[_Call] = []
-        """All since the last snapshot, in the order in which they were first made."""
+        """All since the last snapshot that a run might go back to, in the order in which they were first made."""
         self._to_repeat: dict[_Key, deque[_Call]] = {}
         """Those that the world that there is has still to make."""
 
@@ -91,11 +92,14 @@ class CallbackSwitch:
         self._running[ours] = call
         self._client.send(wire.frame([ours, function, description, writeable], payload))
 
-    def repeat(self) -> None:
-        """The world that made the calls is gone; the next one will make them again."""
+    def repeat(self, snapshot: int) -> None:
+        """The world that made the calls is gone; the next one will make those behind this snapshot again."""
         self._to_repeat = {}
         for call in self._calls:
-            call.caller, call.made = None, False
+            call.caller = None
+            if call.snapshot < snapshot and call.made:
+                continue
+            call.made = False
             self._to_repeat.setdefault(call.key, deque()).append(call)
 
     def committed(self, snapshot: int) -> None:

@@ -144,6 +144,14 @@ class Host:
         """Has it remove all but these from its memory. Raises `CopyError` if that did not succeed."""
         await self._order({"keep": list(digests)})
 
+    async def store_files(self, files: Sequence[tuple[bytes, str]]) -> None:
+        """Has it write copies of its memory, each to a path. Raises `CopyError` if that did not succeed."""
+        await self._order({"store": files})
+
+    async def fetch_file(self, digest: bytes, size: int, path: str) -> None:
+        """Has it read a copy of so many bytes into its memory. Raises `CopyError` if that did not succeed."""
+        await self._order({"fetch": [(digest, size, path)]})
+
     def take_work(self) -> Work:
         """What copies have cost since this was asked last, as far as it has told."""
         seconds, self._seconds = self._seconds, 0.0

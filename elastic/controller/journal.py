@@ -93,12 +93,20 @@ class Entry:
 
 @dataclass(slots=True)
 class Journal:
-    """The entries since the last snapshot. Positions count all entries of a run."""
+    """The entries that may have to be told again. Positions count all entries of a run.
+
+    Usually these are the entries since the last snapshot. Where snapshots are stored durably, those since the last
+    stored one are kept, too, and a replay begins somewhere among them.
+    """
 
     entries: deque[Entry] = field(default_factory=deque)
     start: int = 0
     """The position of the first entry."""
+    replay_from: int = 0
+    """The position at which a replay begins."""
     nbytes: int = 0
+    replay_nbytes: int = 0
+    """Of the entries from there on."""
 
     @property
     def end(self) -> int:
@@ -107,13 +115,26 @@ class Journal:
 
     def add(self, entry: Entry) -> None:
         self.entries.append(entry)
-        self.nbytes += entry.nbytes
+        self._grow(entry.nbytes)
+
+    def to_replay(self) -> list[Entry]:
+        """The entries that a new world has to be told."""
+        return list(itertools.islice(self.entries, self.replay_from - self.start, None))
+
+    def replay_starts(self, position: int) -> None:
+        """A snapshot has what lies before a position."""
+        self.replay_from = position
+        self.replay_nbytes = sum(entry.nbytes for entry in self.to_replay())
+
+    def rewind(self) -> None:
+        """A replay begins at the first entry."""
+        self.replay_from, self.replay_nbytes = self.start, self.nbytes
 
     def replace(self, entry: Entry, command: Command, header: bytes) -> None:
         """Has an entry say something else, without a payload."""
-        self.nbytes -= entry.nbytes
+        before = entry.nbytes
         entry.command, entry.header, entry.payload = command, header, b""
-        self.nbytes += entry.nbytes
+        self._grow(entry.nbytes - before)
 
     def waiting_before(self, position: int) -> list[Entry]:
         """The entries before a position that wait for an answer."""
@@ -122,6 +143,8 @@ class Journal:
 
     def trim(self, position: int) -> list[Entry]:
         """Forgets what lies before a position, removes its files, and returns it."""
+        if position > self.replay_from:
+            self.replay_starts(position)
         trimmed = []
         while self.start < position:
             entry = self.entries.popleft()
@@ -130,3 +153,7 @@ class Journal:
             entry.discard()
             trimmed.append(entry)
         return trimmed
+
+    def _grow(self, nbytes: int) -> None:
+        self.nbytes += nbytes
+        self.replay_nbytes += nbytes

@@ -123,7 +123,7 @@ class Line:
             return
         full = self.journal.nbytes > _FULL
         self.journal.add(entry)
-        if self.journal.nbytes > _LARGE:
+        if self.journal.replay_nbytes > _LARGE:
             self._large.set()
         if self.journal.nbytes > _FULL and not full:
             self.on_congestion()
@@ -180,7 +180,7 @@ class Line:
 
     def _programs_to_run(self) -> list[int]:
         """The programs that the journal runs, in the order in which it does."""
-        entries = (entry for entry in self.journal.entries if not entry.settled)
+        entries = (entry for entry in self.journal.to_replay() if not entry.settled)
         return list(dict.fromkeys(entry.program for entry in entries if entry.command == Command.EXECUTE))
 
     def _tell(self, world: World, entry: Entry) -> None:
@@ -228,7 +228,12 @@ class Line:
 
     @property
     def large(self) -> bool:
-        """Whether the journal is so large that a snapshot is due at once."""
+        """Whether what would be replayed is so large that a snapshot is due at once."""
+        return self.journal.replay_nbytes >= _LARGE
+
+    @property
+    def keeps_much(self) -> bool:
+        """Whether the journal is so large that it is time to store a snapshot."""
         return self.journal.nbytes >= _LARGE
 
     async def until_large(self, seconds: float) -> None:

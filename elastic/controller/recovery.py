@@ -104,6 +104,10 @@ class Recovery:
                 if self._worlds.policy is Policy.SURFACE:
                     self._line.losses.add(self._snapshots.take_out(error.arrays), error.message)
                     continue
+                if self._snapshots.go_back():
+                    log.warning("%s; the run goes back to what is stored", error.message)
+                    self._line.journal.rewind()
+                    continue
                 self._give_up(_hopeless(failure, error.message))
                 return
             except (PoolError, WorldLost, SnapshotError) as error:
@@ -154,7 +158,7 @@ class Recovery:
 
     async def _next_world(self, failure: HostLostError, began: float) -> dict[str, float]:
         """Forms a world and tells it everything; seconds by phase. Raises `PoolError`, `WorldLost` and the like."""
-        self._callbacks.repeat()
+        self._callbacks.repeat(self._snapshots.committed.number)
         forgotten = self._line.forgotten
         world = await self._worlds.form(self._line.virtual_devices)
         try:

@@ -34,8 +34,8 @@ class Suspicion:
 
     def world_lost(self, failure: HostLostError, journal: Journal) -> None:
         """A world ended."""
-        if journal.start != self._start:
-            self._start, self._strikes = journal.start, 0
+        if journal.replay_from != self._start:
+            self._start, self._strikes = journal.replay_from, 0
         self._strikes += failure.by_itself
 
     @property
@@ -65,7 +65,7 @@ class Verification:
 def tell_all(journal: Journal, world: World, tell: Callable[[Entry], None]) -> tuple[int, Verification]:
     """Tells everything at once; (how many operations, what becomes of the reads that were answered before)."""
     verification = Verification()
-    entries = list(journal.entries)
+    entries = journal.to_replay()
     for entry in entries:
         if not entry.settled:
             tell(entry)
@@ -80,7 +80,7 @@ async def find_culprit(journal: Journal, world: World) -> None:
     Returns if none does. Raises `WorldLost` after the one to blame was replaced, or if the world was killed. The world
     is of no use afterwards: what was asked has not been answered.
     """
-    for entry in list(journal.entries):
+    for entry in journal.to_replay():
         if entry.settled:
             continue
         far = entry.without_file if entry.command in NAME_FILES else None

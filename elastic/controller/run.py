@@ -5,6 +5,7 @@ worlds      the hosts, and worlds formed of them and ended
 recovery    from one world to the next
 saving      when arrays are saved, and moves to other hosts
 snapshots   how they are saved and brought back
+durable     how snapshots are stored on disk
 """
 
 from __future__ import annotations
@@ -12,12 +13,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from pathlib import Path
 from typing import Any
 
-from checkpoint import BUDGET
+from checkpoint import BUDGET, STORE_EVERY_S
+from elastic.controller.arrays import Array
 from elastic.controller.callbacks import CallbackSwitch
 from elastic.controller.changes import Recovered
+from elastic.controller.durable import Durable
 from elastic.controller.hosts import Host
 from elastic.controller.line import Line
 from elastic.controller.placement import Placement, Policy
@@ -47,6 +51,8 @@ class Run:
         *,
         snapshot_budget: float = BUDGET,
         policy: Policy = Policy.STACK,
+        checkpoint: Path | None = None,
+        checkpoint_every: float = STORE_EVERY_S,
         fence: Callable[[int], Awaitable[None]] = _no_fence,
         released: Callable[[str], None] = lambda _: None,
         waits: Callable[[str, str, str], None] = lambda *_: None,
@@ -55,7 +61,8 @@ class Run:
     ) -> None:
         """With 0 virtual devices there are as many as the hosts have that the run begins with. `snapshot_budget` is
         the share of the time that saving may take; with 0 a snapshot is only taken when the journal is full or hosts
-        come and go. `policy` says what is done when a host is lost and no other can take its place.
+        come and go. `policy` says what is done when a host is lost and no other can take its place. In the directory
+        `checkpoint` a snapshot is stored every so many seconds.
 
         `fence(generation)` is awaited before a world is formed: from then on nobody listens to those before it.
         `released(host)` is called when a host that drained holds nothing any more, or is of no use, `waits(host,
@@ -86,7 +93,22 @@ class Run:
             recovered=recovered,
             give_up=self._give_up,
         )
-        self._saving = Saving(snapshot_budget, line, self._worlds, self._snapshots, self.callbacks, self._recovery)
+        self.client_arrays: Callable[[], Iterable[Array]] = lambda: ()
+        """Those of the client that there is."""
+        self._durable = Durable(checkpoint, checkpoint_every, self._worlds.hosts) if checkpoint is not None else None
+        if checkpoint is not None:
+            self._snapshots.base = EMPTY
+        self._saving = Saving(
+            snapshot_budget,
+            line,
+            self._worlds,
+            self._snapshots,
+            self.callbacks,
+            self._recovery,
+            self._durable,
+            lambda: self.client_arrays(),
+            self._start,
+        )
         self._keeps_saving: asyncio.Task[None] | None = None
 
     async def start(self, hosts: int) -> None:
@@ -154,7 +176,7 @@ class Run:
     def forget(self) -> None:
         """Ends the account of a client that has left: nothing that it had needs to be told again."""
         self._line.forget()
-        self._snapshots.committed = EMPTY
+        self._snapshots.forget()
         self.callbacks.clear()
         self.programs.clear()
         self._line.on_congestion()
@@ -227,6 +249,7 @@ class Run:
             self._snapshots.facts(now),
             JournalFacts(len(journal.entries), journal.nbytes),
             self._recovery.changes.told(),
+            self._durable.facts(now) if self._durable is not None else None,
         )
 
     def _state(self) -> str:

@@ -6,12 +6,16 @@ import asyncio
 import contextlib
 import logging
 import time
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from typing import Any
 
 from checkpoint import interval
+from elastic.controller.arrays import Array
 from elastic.controller.callbacks import CallbackSwitch
+from elastic.controller.durable import Durable
 from elastic.controller.line import Line
 from elastic.controller.recovery import Recovery
-from elastic.controller.snapshots import SnapshotError, Snapshots
+from elastic.controller.snapshots import Snapshot, SnapshotError, Snapshots
 from elastic.controller.world import World, WorldLost
 from elastic.controller.worlds import Worlds
 from elastic.errors import HostLostError
@@ -37,14 +41,21 @@ class Saving:
         snapshots: Snapshots,
         callbacks: CallbackSwitch,
         recovery: Recovery,
+        durable: Durable | None,
+        arrays: Callable[[], Iterable[Array]],
+        start: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
     ) -> None:
-        """`budget` is the share of the time that saving may take while nothing fails."""
+        """`budget` is the share of the time that saving may take while nothing fails. `durable` stores snapshots, if
+        that is wanted; `arrays()` gives those that the client has, `start(work)` does something in the background."""
         self._budget = budget
         self._line = line
         self._worlds = worlds
         self._snapshots = snapshots
         self._callbacks = callbacks
         self._recovery = recovery
+        self._durable = durable
+        self._arrays = arrays
+        self._start = start
         self._began = time.monotonic()
 
     async def keep_on(self) -> None:
@@ -78,11 +89,15 @@ class Saving:
 
     def _wants_snapshot(self) -> bool:
         news = self._line.journal.end != self._snapshots.committed.position
-        return bool(self._worlds.left) or (news and (self._budget > 0 or self._line.large))
+        large = self._line.large or (self._durable is not None and self._line.keeps_much)
+        return bool(self._worlds.left) or (news and (self._budget > 0 or large))
 
     async def save(self, world: World) -> float:
         """Takes and commits a snapshot; seconds that it has held the run up. Raises `WorldLost` or `SnapshotError`."""
-        journal = self._line.journal
+        journal, durable = self._line.journal, self._durable
+        arrays = None
+        if durable is not None and durable.is_due(self._line.keeps_much):
+            arrays = {array.number: array for array in self._arrays()}  # As they are at this point of the stream.
         try:
             snapshot = await self._snapshots.take(world, journal.end)
             await self._line.settle(world, snapshot.position)
@@ -93,12 +108,32 @@ class Saving:
             raise
         seconds = 0.0
         if snapshot.position >= journal.start:  # Else the client whose arrays these were has left.
-            self._line.trim(snapshot.position)
-            self._callbacks.committed(snapshot.number)
+            journal.replay_starts(snapshot.position)
+            if durable is None:
+                self._forget_before(snapshot)
+            elif arrays is not None:
+                self._snapshots.also_kept = snapshot
+                self._start(self._store(durable, snapshot, arrays))
             seconds = await self._snapshots.commit(snapshot)
             self._worlds.release()
             self._line.on_congestion()
         return seconds
+
+    def _forget_before(self, snapshot: Snapshot) -> None:
+        """The run will never go back behind this snapshot."""
+        self._line.trim(snapshot.position)
+        self._callbacks.committed(snapshot.number)
+
+    async def _store(self, durable: Durable, snapshot: Snapshot, arrays: Mapping[int, Array]) -> None:
+        stored = await durable.store(snapshot, arrays)
+        self._snapshots.also_kept = None
+        # Else the client whose arrays these were has left.
+        if stored is not None and snapshot.position >= self._line.journal.start:
+            self._snapshots.base, self._snapshots.files = snapshot, stored.files
+            self._forget_before(snapshot)
+            self._line.on_congestion()
+            await durable.tidy()
+        await self._snapshots.tidy()
 
     async def _move(self, world: World) -> None:
         """Goes on with other hosts: those that came take part, those that drain do not. Nothing is replayed."""

@@ -49,6 +49,7 @@ class Session:
         self.closed = False
         self._numbers = numbers
         self._handles = itertools.count(SERVER_HANDLES)
+        run.client_arrays = self.arrays.arrays
 
     def new_handle(self) -> int:
         return next(self._handles)

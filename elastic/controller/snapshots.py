@@ -10,8 +10,9 @@ import asyncio
 import itertools
 import logging
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from checkpoint import Copy, Kind, Need, Shard, cost, plan, second_homes
@@ -30,6 +31,9 @@ Record = list[Any]
 Ways = dict[tuple[str, str], list[Digest]]
 """(from host, to host) -> what goes that way."""
 
+Reads = list[tuple[str, Digest, int, Path]]
+"""(host, what it is to read, bytes, file)"""
+
 _ROUNDS = 4
 """How often a restore may find that copies are bad before it gives up."""
 
@@ -41,10 +45,12 @@ class SnapshotError(Exception):
 class DataLossError(StatusError):
     """Every copy of some shards is gone."""
 
-    def __init__(self, arrays: Iterable[int]) -> None:
+    def __init__(self, arrays: Iterable[int], bad: Sequence[str] = ()) -> None:
+        """`bad` says what is wrong with the copies that there are."""
         self.arrays = frozenset(arrays)
         text = ", ".join(str(array) for array in sorted(self.arrays))
-        super().__init__(Code.DATA_LOSS, f"every copy of arrays {text} is lost: too many hosts died at once")
+        why = "; ".join(bad) or "too many hosts died at once"
+        super().__init__(Code.DATA_LOSS, f"every copy of arrays {text} is lost: {why}")
 
 
 @dataclass(frozen=True)
@@ -84,6 +90,12 @@ class Snapshots:
         """On the monotonic clock; None while there is none."""
         self.exposed = False
         """Whether a host is gone that held a part of it, and `protect` was not called since."""
+        self.base: Snapshot | None = None
+        """The one that the run can go back to if that one is lost, since it is stored; None if nothing is ever."""
+        self.files: Mapping[Digest, Path] = {}
+        """What is stored."""
+        self.also_kept: Snapshot | None = None
+        """One that is being stored, whose copies hosts have to keep."""
         self._hosts = hosts
         self._numbers = itertools.count(1)
 
@@ -140,6 +152,21 @@ class Snapshots:
         copies = min((len(self._living(holders)) for holders in snapshot.homes.values()), default=0)
         return SnapshotFacts(snapshot.position, age, snapshot.nbytes, copies)
 
+    def forget(self) -> None:
+        """The client whose arrays these were has left."""
+        self.committed, self.files = EMPTY, {}
+        self.base = EMPTY if self.base is not None else None
+
+    def go_back(self) -> bool:
+        """Makes the one that is stored the one that counts; False if that is not possible."""
+        if self.base is None or self.base is self.committed:
+            return False
+        there = self.committed.homes
+        homes = {digest: set(self._living(there.get(digest, set()))) for digest in self.base.homes}
+        self.committed = self.base = replace(self.base, homes=homes)
+        self.committed_at = time.monotonic()
+        return True
+
     def host_lost(self, id: str) -> None:
         """What a host held is gone with its agent."""
         for holders in self.committed.homes.values():
@@ -178,6 +205,7 @@ class Snapshots:
         """
         snapshot = self.committed
         missing = dict(snapshot.records)
+        bad_files: dict[Digest, str] = {}
         for _ in range(_ROUNDS):
             if not missing:
                 return
@@ -185,7 +213,9 @@ class Snapshots:
             for (_, device), record in missing.items():
                 for host in (world.placement.host_of(device),) if device >= 0 else world.placement.hosts:
                     wanted[host].append(record)
-            await self._copy(self._fetches(wanted), snapshot.homes)
+            ways, reads = self._fetches(wanted, bad_files)
+            await self._copy(ways, snapshot.homes)
+            bad_files |= await self._read(reads, snapshot.homes)
             answers = await world.call_each(Command.RESTORE, lambda host: [snapshot.number, wanted[host]])  # noqa: B023
             missing = {}
             for host, bad in answers.items():
@@ -197,10 +227,10 @@ class Snapshots:
                         snapshot.homes[record[-1]].discard(host)
                         missing[record[0], record[1]] = record
         if missing:
-            raise DataLossError(array for array, _ in missing)
+            raise DataLossError((array for array, _ in missing), list(bad_files.values()))
 
-    def _fetches(self, wanted: Mapping[str, list[Record]]) -> Ways:
-        """What to send, so that every host has what is wanted of it. Raises `DataLossError`."""
+    def _fetches(self, wanted: Mapping[str, list[Record]], bad_files: Mapping[Digest, str]) -> tuple[Ways, Reads]:
+        """What to send and what to read, so that every host has what is wanted of it. Raises `DataLossError`."""
         shards = _shards(record for records in wanted.values() for record in records)
         needs = {
             (host, record[-1]): Need(*shards[record[-1]][:2], record[-2], host)
@@ -208,24 +238,53 @@ class Snapshots:
             for record in records
             if record[2] == "bytes"
         }
+        files = {digest: path for digest, path in self.files.items() if digest not in bad_files}
         copies = {
-            shards[digest][:2]: [Copy(Kind.PEER, host) for host in sorted(self._living(holders))]
-            for digest, holders in self.committed.homes.items()
-            if digest in shards
+            shards[digest][:2]: [
+                *(Copy(Kind.PEER, host) for host in sorted(self._living(self.committed.homes.get(digest, set())))),
+                *([Copy(Kind.DURABLE)] if digest in files else []),
+            ]
+            for digest in shards
         }
         chosen = plan(list(needs.values()), copies)
         digests = {shard[:2]: digest for digest, shard in shards.items()}
         if chosen.lost:
             lost = {digests[array, shard] for array, gone in chosen.lost.items() for shard in gone}
             records = (record for records in wanted.values() for record in records)
-            raise DataLossError(record[0] for record in records if record[2] == "bytes" and record[-1] in lost)
+            arrays = (record[0] for record in records if record[2] == "bytes" and record[-1] in lost)
+            raise DataLossError(arrays, [bad_files[digest] for digest in lost if digest in bad_files])
         ways: Ways = {}
+        reads: Reads = []
         for transfer in chosen.transfers:
-            need, source = transfer.need, transfer.source.host
-            if source != need.host:
-                ways.setdefault((source, need.host), []).append(digests[need.array, need.shard])
+            need, source, digest = transfer.need, transfer.source, digests[transfer.need.array, transfer.need.shard]
+            if source.kind is Kind.DURABLE:
+                reads.append((need.host, digest, need.bytes, files[digest]))
+            elif source.host != need.host:
+                ways.setdefault((source.host, need.host), []).append(digest)
         log.info("restore: %s", chosen.reason)
-        return ways
+        return ways, reads
+
+    async def _read(self, reads: Reads, homes: dict[Digest, set[str]]) -> dict[Digest, str]:
+        """Has hosts read what is stored and notes that they have it; what cannot be read, and why."""
+
+        async def read(host: str, digest: Digest, size: int, path: Path) -> None:
+            if host not in self._hosts:
+                raise SnapshotError(f"host {host} was lost")
+            await self._hosts[host].fetch_file(digest, size, str(path))
+            homes.setdefault(digest, set()).add(host)
+
+        bad = {}
+        for (host, digest, *_), outcome in zip(
+            reads, await asyncio.gather(*(read(*one) for one in reads), return_exceptions=True), strict=True
+        ):
+            if isinstance(outcome, CopyError) and host in self._hosts:
+                log.error("%s", outcome)
+                bad[digest] = str(outcome)
+            elif isinstance(outcome, CopyError):
+                raise SnapshotError(str(outcome))
+            elif isinstance(outcome, BaseException):
+                raise outcome
+        return bad
 
     def _second_homes(self, records: Iterable[Record], homes: Mapping[Digest, set[str]]) -> Ways:
         """What to send, so that two hosts have everything. Raises `SnapshotError` if nobody has some of it any more."""
@@ -271,9 +330,9 @@ class Snapshots:
 
     async def tidy(self) -> None:
         """Gives back the memory that the snapshot that counts does not need."""
-        homes = self.committed.homes
+        kept = [snapshot.homes for snapshot in (self.committed, self.also_kept) if snapshot is not None]
         keeps = [
-            host.keep_copies([digest for digest, holders in homes.items() if id in holders])
+            host.keep_copies([digest for homes in kept for digest, holders in homes.items() if id in holders])
             for id, host in self._hosts.items()
         ]
         await asyncio.gather(*keeps, return_exceptions=True)

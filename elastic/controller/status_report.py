@@ -123,15 +123,39 @@ class JournalFacts:
     nbytes: int
 
 
+@dataclass(frozen=True)
+class StoredFacts:
+    """The durable tier.
+
+    Attributes:
+        directory: where checkpoints are.
+        path: of the newest, at this operation; empty while there is none.
+        seconds: how long storing it took.
+        problem: why the last could not be stored; empty if it could.
+        slow: hosts that take far longer than others to write what they were told to, and for how many seconds already.
+    """
+
+    directory: str
+    path: str = ""
+    operation: int = 0
+    age: float | None = None
+    nbytes: int = 0
+    seconds: float = 0.0
+    storing: bool = False
+    problem: str = ""
+    slow: Mapping[str, float] = field(default_factory=dict)
+
+
 def report(
     run: RunFacts,
     hosts: Sequence[HostFacts],
     snapshot: SnapshotFacts,
     journal: JournalFacts,
     changes: Sequence[Recovered],
+    stored: StoredFacts | None = None,
 ) -> dict[str, Any]:
     """The report, with the reasons for its status under "reasons"."""
-    status, reasons = assess(run, hosts)
+    status, reasons = assess(run, hosts, stored)
     return {
         "status": status,
         "reasons": reasons,
@@ -158,6 +182,7 @@ def report(
             "copies": snapshot.copies,
         },
         "journal": {"operations": journal.operations, "bytes": journal.nbytes},
+        **({"checkpoint": _stored(stored)} if stored is not None else {}),
         "failures": [_failure(change) for change in changes],
     }
 
@@ -167,7 +192,7 @@ def with_refused(found: dict[str, Any], refused: Mapping[str, int]) -> dict[str,
     return {**found, "run": {**found["run"], "refused": dict(refused)}}
 
 
-def assess(run: RunFacts, hosts: Sequence[HostFacts]) -> tuple[str, list[str]]:
+def assess(run: RunFacts, hosts: Sequence[HostFacts], stored: StoredFacts | None = None) -> tuple[str, list[str]]:
     """Whether the run has what it was asked to have, and why not."""
     if run.state == "failed":
         return DOWN, [f"the run failed: {run.reason}"]
@@ -183,6 +208,9 @@ def assess(run: RunFacts, hosts: Sequence[HostFacts]) -> tuple[str, list[str]]:
         reasons.append(
             f"virtual devices {', '.join(map(str, run.lost))} have no physical device, as the script is told"
         )
+    if stored is not None:
+        reasons += [stored.problem] if stored.problem else []
+        reasons += [f"host {host} is slow to write checkpoints" for host in stored.slow]
     stacked = [host for host in members if len(host.virtual_devices) > host.devices]
     if stacked:
         names = ", ".join(host.id for host in stacked)
@@ -207,6 +235,20 @@ def _host(host: HostFacts) -> dict[str, Any]:
         "restarts": host.restarts,
         "age_s": _seconds(host.age),
         "refused": dict(host.refused),
+    }
+
+
+def _stored(stored: StoredFacts) -> dict[str, Any]:
+    return {
+        "directory": stored.directory,
+        "path": stored.path,
+        "operation": stored.operation,
+        "age_s": _seconds(stored.age),
+        "bytes": stored.nbytes,
+        "took_s": _seconds(stored.seconds),
+        "storing": stored.storing,
+        "problem": stored.problem,
+        "slow_hosts": {host: _seconds(seconds) for host, seconds in stored.slow.items()},
     }
 
 

@@ -44,7 +44,7 @@ def test_a_call_that_was_answered_is_answered_again_without_the_client(switch, c
     call(switch, executor, 5, arguments=b"x")
     (number,) = calls_of(client)
     answer(client, number, ["result"], b"bytes")
-    switch.repeat()
+    switch.repeat(0)
     another = PlayedLink()
     call(switch, another, 9, arguments=b"x")
     assert another.heard() == [([9, 0, ["result"]], b"bytes")]
@@ -55,7 +55,7 @@ def test_an_error_is_repeated_as_an_error(switch, client, executor):
     call(switch, executor, 5)
     (number,) = calls_of(client)
     client.receive([number, int(Code.INTERNAL), "Traceback"], b"")
-    switch.repeat()
+    switch.repeat(0)
     call(switch, executor, 6)
     assert executor.heard()[-1] == ([6, int(Code.INTERNAL), "Traceback"], b"")
 
@@ -66,7 +66,7 @@ def test_equal_calls_are_answered_in_the_order_in_which_they_were_first_made(swi
     first, second, third = calls_of(client)
     for number, result in ((second, "second"), (third, "third"), (first, "first")):
         answer(client, number, result)
-    switch.repeat()
+    switch.repeat(0)
     another = PlayedLink()
     for number in (11, 12, 13, 14):
         call(switch, another, number)
@@ -78,7 +78,7 @@ def test_equal_calls_are_answered_in_the_order_in_which_they_were_first_made(swi
 def test_another_function_or_other_arguments_are_another_call(switch, client, executor, other):
     call(switch, executor, 1, arguments=b"x")
     answer(client, *calls_of(client), "x")
-    switch.repeat()
+    switch.repeat(0)
     call(switch, executor, 2, **{"arguments": b"x", **other})
     assert len(calls_of(client)) == 1
 
@@ -86,14 +86,14 @@ def test_another_function_or_other_arguments_are_another_call(switch, client, ex
 def test_the_shape_of_arguments_counts_too(switch, client, executor):
     for number, shape in enumerate(([2, 3], [3, 2])):
         switch.called(executor, [number, 3, [["int8", shape]], None, 0], b"123456")
-        switch.repeat()
+        switch.repeat(0)
     assert len(calls_of(client)) == 2
 
 
 def test_a_call_that_runs_when_its_world_dies_answers_who_makes_it_again(switch, client, executor):
     call(switch, executor, 5)
     (number,) = calls_of(client)
-    switch.repeat()
+    switch.repeat(0)
     another = PlayedLink()
     call(switch, another, 7)
     assert (client.heard(), another.heard()) == ([], [])
@@ -105,7 +105,7 @@ def test_a_call_that_runs_when_its_world_dies_answers_who_makes_it_again(switch,
 def test_a_call_that_ends_between_two_worlds_answers_who_makes_it_again(switch, client, executor):
     call(switch, executor, 5)
     (number,) = calls_of(client)
-    switch.repeat()
+    switch.repeat(0)
     answer(client, number, "meanwhile")
     assert executor.heard() == []
     call(switch, executor, 6)
@@ -116,9 +116,9 @@ def test_a_second_loss_repeats_what_the_first_had_repeated(switch, client, execu
     for number, arguments in ((1, b"a"), (2, b"b"), (3, b"c")):
         call(switch, executor, number, arguments=arguments)
         answer(client, *calls_of(client), arguments.decode())
-    switch.repeat()
+    switch.repeat(0)
     call(switch, executor, 4, arguments=b"a")
-    switch.repeat()
+    switch.repeat(0)
     executor.heard()
     for number, arguments in ((5, b"a"), (6, b"b"), (7, b"c")):
         call(switch, executor, number, arguments=arguments)
@@ -133,7 +133,7 @@ def test_what_lies_before_a_snapshot_is_no_repetition(switch, client, executor):
     answer(client, first, "before")
     answer(client, second, "behind")
     switch.committed(1)
-    switch.repeat()
+    switch.repeat(0)
     executor.heard()
     call(switch, executor, 3, snapshot=1)
     call(switch, executor, 4, snapshot=1)
@@ -146,7 +146,7 @@ def test_a_snapshot_does_not_forget_what_is_still_to_be_repeated(switch, client,
     answer(client, *calls_of(client), "a")
     call(switch, executor, 2, arguments=b"b")
     answer(client, *calls_of(client), "b")
-    switch.repeat()
+    switch.repeat(0)
     call(switch, executor, 3, arguments=b"a")
     switch.committed(1)  # Of the new world, taken between the two.
     executor.heard()
@@ -160,13 +160,13 @@ def test_calls_that_no_world_will_repeat_are_made_anew_if_they_come_again(switch
         call(switch, executor, number, function=function)
     for number in calls_of(client):
         answer(client, number, ["result"])
-    switch.repeat()
+    switch.repeat(0)
     switch.not_again({3})
     call(switch, executor, 7, function=4)
     assert calls_of(client) == []
     call(switch, executor, 8, function=3)
     assert len(calls_of(client)) == 1
-    switch.repeat()
+    switch.repeat(0)
     call(switch, executor, 9, function=4)
     assert calls_of(client) == []
 
@@ -176,7 +176,7 @@ def test_when_the_client_has_left_calls_are_made_anew(switch, client, executor):
     answer(client, *calls_of(client), "of the first client")
     client.leave()
     switch.clear()
-    switch.repeat()
+    switch.repeat(0)
     another = PlayedLink()
     switch.serve_client({"role": "callbacks"}, another)
     call(switch, executor, 2)
@@ -186,7 +186,7 @@ def test_when_the_client_has_left_calls_are_made_anew(switch, client, executor):
 def test_a_call_whose_client_died_is_unavailable_each_time(switch, client, executor):
     call(switch, executor, 1)
     client.leave()
-    switch.repeat()
+    switch.repeat(0)
     call(switch, executor, 2)
     assert [message[:2] for message, _ in executor.heard()] == [[number, int(Code.UNAVAILABLE)] for number in (1, 2)]
 
@@ -252,7 +252,7 @@ class EachCallRunsOnce(RuleBasedStateMachine):
     @rule()
     def the_world_dies(self):
         self.waiting.clear()
-        self.switch.repeat()
+        self.switch.repeat(0)
         self.latest, self.position = self.snapshot
 
     @invariant()

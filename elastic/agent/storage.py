@@ -1,0 +1,36 @@
+"""Files of checkpoints, written from a host's memory and read into it. Blocks for as long as the disk does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from checkpoint import BadCheckpointError, FileEntry, read_checked, write_durably
+from elastic.fault_points import reach
+from elastic.host_memory import has, read, save
+from elastic.status import StatusError
+
+
+def store(memory: Path, files: Sequence[tuple[bytes, str]]) -> str | None:
+    """Writes copies, each to a path; what went wrong, or None."""
+    for digest, path in files:
+        try:
+            write_durably(Path(path), read(memory, digest))
+        except StatusError as error:
+            return error.message
+        except OSError as error:
+            return f"{path} cannot be written: {error.strerror or error}"
+        reach("store")
+    return None
+
+
+def fetch(memory: Path, files: Sequence[tuple[bytes, int, str]]) -> str | None:
+    """Reads copies, each from a path and of so many bytes; what went wrong, or None."""
+    for digest, size, path in files:
+        if has(memory, digest):
+            continue
+        try:
+            save(memory, digest, read_checked(Path(path), FileEntry(size, digest.hex())))
+        except (BadCheckpointError, OSError) as error:
+            return str(error)
+    return None
