@@ -11,7 +11,7 @@ from checkpoint.dispatch import Dispatch, FileToWrite
 from checkpoint.errors import BadCheckpointError, CheckpointError
 from checkpoint.files import read_checked, write_durably
 from checkpoint.loading import newest_whole, read_region
-from checkpoint.manifest import ArrayEntry, FileEntry, Manifest
+from checkpoint.manifest import ArrayEntry, FileEntry, Key, Manifest
 from checkpoint.plan import Copy, Kind, Need, plan
 from checkpoint.regions import Region, chunk_of, grid_of, of_slices, whole
 from checkpoint.retention import Retention
@@ -27,6 +27,7 @@ __all__ = [
     "Dispatch",
     "FileEntry",
     "FileToWrite",
+    "Key",
     "Kind",
     "Manifest",
     "Need",

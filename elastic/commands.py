@@ -61,6 +61,9 @@ class Command(IntEnum):
     RESTORE = 17
     """[_, request, snapshot, records]: take the shards of these records from the host's memory; the answer has the
     digests of those that are not there or not whole."""
+    HOLD = 20
+    """[_, request, mark, device, [array]]: save the shards that these arrays have on a device, as they are now, apart
+    from snapshots, under the number `mark`; the answer has a record of each."""
     DIGEST = 18
     """[_, request, array, device, strides or None]: as READ, but only the digest."""
     FAIL = 19

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 from pathlib import Path
 
 import xxhash
@@ -19,6 +20,10 @@ DIRECTORY = "ELASTIC_HOST_MEMORY"
 
 
 DIGEST_BYTES = 16
+
+HELD = "held"
+"""A directory inside, for what is kept apart from snapshots, in a directory for each reason why. What is in several
+takes its space once."""
 
 
 def digest_of(data: memoryview | bytes | bytearray) -> bytes:
@@ -44,6 +49,28 @@ def save(memory: Path, digest: bytes, data: memoryview | bytes | bytearray) -> N
         raise
 
 
+def held(memory: Path, mark: int) -> Path:
+    """Where it is what is held for one reason."""
+    return memory / HELD / str(mark)
+
+
+def hold(memory: Path, mark: int, digest: bytes, data: memoryview | bytes | bytearray) -> None:
+    """Keeps a copy under a mark, whether it is in the memory itself or not. Raises `OSError` if there is no space."""
+    directory = held(memory, mark)
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        os.link(memory / digest.hex(), directory / digest.hex())
+    except FileNotFoundError:
+        save(directory, digest, data)
+    except FileExistsError:
+        pass
+
+
+def let_go(memory: Path, mark: int) -> None:
+    """Removes what was kept under a mark."""
+    shutil.rmtree(held(memory, mark), ignore_errors=True)
+
+
 def read(memory: Path, digest: bytes) -> memoryview:
     """The bytes, mapped. Raises `StatusError` (DATA_LOSS) if they are not there or were changed."""
     try:
@@ -62,8 +89,8 @@ def contents(memory: Path) -> list[bytes]:
 
 
 def keep_only(memory: Path, digests: set[bytes]) -> None:
-    """Removes everything else."""
+    """Removes everything else, except what is held."""
     names = {digest.hex() for digest in digests}
     for path in memory.iterdir():
-        if path.name not in names:
+        if path.name not in names and path.name != HELD:
             path.unlink(missing_ok=True)

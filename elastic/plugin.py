@@ -73,9 +73,9 @@ def make_client() -> Any:
 
     options = ifrt_proxy.ClientConnectionOptions()
     options.connection_timeout_in_seconds = _CONNECT_S
-    token = _token(address)
-    if token:
-        options.initialization_data = {"elastic_token": token}
+    shown = token(address)
+    if shown:
+        options.initialization_data = {"elastic_token": shown}
     try:
         with threads_that_may_wake_late(_DROPS_MAY_WAIT_S):
             client = ifrt_proxy.get_client(address, options)
@@ -94,7 +94,7 @@ def make_client() -> Any:
 
 def _connect_callbacks() -> callbacks.CallbackClient:
     address = os.environ[variables.CONTROLLER]
-    secret = bytes.fromhex(_token(address).decode())
+    secret = bytes.fromhex(token(address).decode())
     return callbacks.CallbackClient(address.removeprefix("grpc://"), secret)
 
 
@@ -159,7 +159,8 @@ def _prepare_environment(address: str) -> None:
         os.environ.setdefault(variables.UPLOAD_THRESHOLD, str(variables.UPLOAD_THRESHOLD_BYTES))
 
 
-def _token(address: str) -> bytes:
+def token(address: str) -> bytes:
+    """What the controller at an address wants to see, as text in bytes; empty if that is not known."""
     file = os.environ.get(variables.TOKEN_FILE)
     path = Path(file) if file else _neighbour(address, "secret")
     if path is None:

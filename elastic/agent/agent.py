@@ -5,8 +5,8 @@ The connection to a controller carries events to it - {"standby": pid, "address"
 with "refusals" if more connections were refused, {"draining": reason}, {"checked": seconds since all devices passed a
 health check}, {"wrong_result": what is wrong with a device} - and orders from it - {"use": pid}, {"want": "standby"},
 {"kill": pid}, and on the host's memory {"send": digests, "to": address, "order"}, {"keep": digests, "order"}, {"store":
-[digest, path], "order"} and {"fetch": [digest, bytes, path], "order"}. When it ends, the executors it used are killed:
-nobody is left who could tell them anything.
+[digest, path], "mark": of what is held apart or None, "order"}, {"let_go": mark, "order"} and {"fetch": [digest, bytes,
+path], "order"}. When it ends, the executors it used are killed: nobody is left who could tell them anything.
 """
 
 from __future__ import annotations
@@ -241,8 +241,12 @@ class Agent:
             self._work(order, lambda: send(memory, order["send"], order["to"], secret))
         elif "keep" in order:
             self._work(order, lambda: host_memory.keep_only(self._settings.memory, set(order["keep"])))
+        elif "let_go" in order:
+            self._work(order, lambda: host_memory.let_go(self._settings.memory, order["let_go"]))
         elif "store" in order:
-            self._work_on_disk(order, lambda: store(self._settings.memory, order["store"]))
+            memory, mark = self._settings.memory, order["mark"]
+            copies = memory if mark is None else host_memory.held(memory, mark)
+            self._work_on_disk(order, lambda: store(copies, order["store"]))
         elif "fetch" in order:
             self._work_on_disk(order, lambda: fetch(self._settings.memory, order["fetch"]))
 

@@ -19,7 +19,7 @@ from typing import Any
 import membership.forking  # noqa: F401  Before anything that imports gRPC.
 from checkpoint import STORE_EVERY_S
 from elastic import stacks, wire
-from elastic.controller import status_service
+from elastic.controller import named_saves, status_service
 from elastic.controller.changes import Recovered
 from elastic.controller.hosts import Host
 from elastic.controller.placement import Policy
@@ -140,6 +140,8 @@ async def _serve(arguments: argparse.Namespace) -> None:
         def greeted(hello: dict[str, Any], link: wire.Link) -> None:
             if hello.get("role") == status_service.ROLE:
                 status_service.serve(status, link)
+            elif hello.get("role") == named_saves.ROLE:
+                run.saves.serve_client(link)
             else:
                 run.callbacks.serve_client(hello, link)
 

@@ -7,45 +7,30 @@ is.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
-from checkpoint import (
-    CheckpointError,
-    Dispatch,
-    FileEntry,
-    FileToWrite,
-    Retention,
-    Unfinished,
-    begin,
-    steps,
-    tidy,
-)
+from checkpoint import CheckpointError, Retention, Unfinished, begin, steps, tidy
 from elastic.controller.arrays import Array
-from elastic.controller.hosts import CopyError, Host
+from elastic.controller.disk import Disk
+from elastic.controller.file_writing import entries_of, write_files
+from elastic.controller.hosts import Host
 from elastic.controller.snapshots import Digest, Snapshot
 from elastic.controller.status_report import StoredFacts
-from elastic.controller.stored_arrays import StoredFile, layout
-from elastic.daemon_threads import DaemonThreads
+from elastic.controller.stored_arrays import layout
 
 log = logging.getLogger(__name__)
 
 _AGAIN_S = 5.0
 """Seconds from the beginning of one to that of the next at least, after a failure or when the journal is large."""
 
-_LOOK_S = 0.5
-"""How often somebody looks whether a host is slow."""
-
 _WRITER = "elastic"
 _KEEP = Retention(last=2)
 """The one to go back to; and the one before, in case that somebody damages it."""
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -75,7 +60,7 @@ class Durable:
         self._every_s = every_s
         self._hosts = hosts
         self._began: float | None = None
-        self._disk = DaemonThreads(1, "disk")
+        self._disk = Disk()
 
     def is_due(self, journal_is_large: bool) -> bool:
         """Whether the next snapshot is to be stored."""
@@ -109,17 +94,15 @@ class Durable:
         unfinished: Unfinished | None = None
         try:
             entries, files = layout(snapshot.records.values(), arrays)
-            unfinished = await self._on_disk(lambda: begin(self.root, snapshot.position, entries, _WRITER))
-            await self._write(snapshot, files, unfinished.path)
-            manifest = {file.name: FileEntry(file.bytes, file.digest.hex()) for file in files}
+            unfinished = await self._disk.do(lambda: begin(self.root, snapshot.position, entries, _WRITER))
+            await write_files(self._hosts, files, snapshot.homes, unfinished.path, self._tell_slow)
             extra = {"operation": snapshot.position}
-            publish = unfinished.publish
-            path = await self._on_disk(lambda: publish(manifest, extra))
+            path = await self._disk.do(partial(unfinished.publish, entries_of(files), extra))
         except (CheckpointError, OSError) as error:
             self.problem = f"the snapshot at operation {snapshot.position} could not be stored: {error}"
             log.error("%s", self.problem)
             if unfinished is not None:
-                await self._on_disk(unfinished.abandon)
+                await self._disk.do(unfinished.abandon)
             return None
         finally:
             self.storing, self.slow = None, {}
@@ -137,67 +120,9 @@ class Durable:
             tidy(self.root, _KEEP.keeps(ours), _WRITER)
 
         try:
-            await self._on_disk(remove)
+            await self._disk.do(remove)
         except (CheckpointError, OSError) as error:
             log.warning("old checkpoints in %s cannot be removed: %s", self.root, error)
 
-    async def _write(self, snapshot: Snapshot, files: tuple[StoredFile, ...], folder: Path) -> None:
-        """Has hosts write all files. Raises `CheckpointError` if one cannot be written."""
-        digests = {file.name: file.digest for file in files}
-        known = set(self._hosts)
-        dispatch = Dispatch(
-            FileToWrite(file.name, file.bytes, frozenset(snapshot.homes[file.digest] & known)) for file in files
-        )
-        orders: dict[asyncio.Task[None], str] = {}
-        while not dispatch.finished:
-            now = time.monotonic()
-            for host in known - self._hosts.keys():
-                known.discard(host)
-                dispatch.gone(host)
-            for host, names in dispatch.orders(known, now).items():
-                order = [(digests[name], str(folder / name)) for name in names]
-                orders[asyncio.ensure_future(self._hosts[host].store_files(order))] = host
-            if dispatch.problem or not orders:
-                raise CheckpointError(dispatch.problem or "no host has all that is to be written")
-            done, _ = await asyncio.wait(orders, timeout=_LOOK_S, return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
-                host = orders.pop(task)
-                try:
-                    task.result()
-                    dispatch.written(host, time.monotonic())
-                except CopyError as error:
-                    dispatch.refused(host, str(error))
-            self._tell_slow(dispatch.slow(time.monotonic()))
-        for task in orders:  # Of hosts for which others have done it meanwhile.
-            task.add_done_callback(_ignore)
-
     def _tell_slow(self, slow: Mapping[str, float]) -> None:
-        for host in slow.keys() - self.slow.keys():
-            log.warning("host %s is slow to write: what it was to write is given to others that have it, too", host)
         self.slow = slow
-
-    def _on_disk(self, work: Callable[[], T]) -> asyncio.Future[T]:
-        """Does it in a thread, since a disk may take its time."""
-        loop = asyncio.get_running_loop()
-        done: asyncio.Future[T] = loop.create_future()
-
-        def settle(result: T | None, error: BaseException | None) -> None:
-            if not done.done():
-                done.set_exception(error) if error is not None else done.set_result(result)  # type: ignore[arg-type]
-
-        def do() -> None:
-            result, failure = None, None
-            try:
-                result = work()
-            except Exception as error:
-                failure = error
-            if not loop.is_closed():
-                loop.call_soon_threadsafe(settle, result, failure)
-
-        self._disk.submit(do)
-        return done
-
-
-def _ignore(task: asyncio.Task[None]) -> None:
-    if not task.cancelled():
-        task.exception()

@@ -144,9 +144,16 @@ class Host:
         """Has it remove all but these from its memory. Raises `CopyError` if that did not succeed."""
         await self._order({"keep": list(digests)})
 
-    async def store_files(self, files: Sequence[tuple[bytes, str]]) -> None:
-        """Has it write copies of its memory, each to a path. Raises `CopyError` if that did not succeed."""
-        await self._order({"store": files})
+    async def let_go(self, mark: int) -> None:
+        """Has it remove what it keeps under a mark. Raises `CopyError` if that did not succeed."""
+        await self._order({"let_go": mark})
+
+    async def store_files(self, files: Sequence[tuple[bytes, str]], mark: int | None = None) -> None:
+        """Has it write copies of its memory, or of what it keeps under a mark, each to a path.
+
+        Raises `CopyError` if that did not succeed.
+        """
+        await self._order({"store": files, "mark": mark})
 
     async def fetch_file(self, digest: bytes, size: int, path: str) -> None:
         """Has it read a copy of so many bytes into its memory. Raises `CopyError` if that did not succeed."""

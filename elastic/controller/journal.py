@@ -26,8 +26,8 @@ NAME_FILES = frozenset({Command.PUT, Command.READ})
 Answer = Callable[[StatusError | None, Any, wire.Bytes], None]
 """Called once with (error or None, result, payload)."""
 
-_QUESTIONS = frozenset({Command.READ, Command.WAIT, Command.TEXT, Command.COST})
-"""Commands that change nothing on the hosts: once answered they need not be told again."""
+_QUESTIONS = frozenset({Command.READ, Command.WAIT, Command.TEXT, Command.COST, Command.HOLD})
+"""Commands that change no array: once answered they need not be told again."""
 
 _ENTRY_BYTES = 300
 """About what an entry takes in memory besides its bytes."""

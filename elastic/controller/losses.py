@@ -17,7 +17,7 @@ from elastic.status import Code, StatusError
 Arrays = Mapping[int, tuple[int, ...]]
 """Array -> its virtual devices."""
 
-_QUESTIONS = (Command.READ, Command.WAIT, Command.TEXT, Command.COST)
+_QUESTIONS = (Command.READ, Command.WAIT, Command.TEXT, Command.COST, Command.HOLD)
 
 
 class Losses:

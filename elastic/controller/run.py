@@ -6,6 +6,7 @@ recovery    from one world to the next
 saving      when arrays are saved, and moves to other hosts
 snapshots   how they are saved and brought back
 durable     how snapshots are stored on disk
+named_saves checkpoints that the client asks for
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from elastic.controller.changes import Recovered
 from elastic.controller.durable import Durable
 from elastic.controller.hosts import Host
 from elastic.controller.line import Line
+from elastic.controller.named_saves import NamedSaves
 from elastic.controller.placement import Placement, Policy
 from elastic.controller.programs import ProgramTable
 from elastic.controller.recovery import Recovery
@@ -109,6 +111,8 @@ class Run:
             lambda: self.client_arrays(),
             self._start,
         )
+        self.saves = NamedSaves(self._worlds.hosts, line.ask, self._host_of, self._start)
+        """Checkpoints that the client asks for."""
         self._keeps_saving: asyncio.Task[None] | None = None
 
     async def start(self, hosts: int) -> None:
@@ -177,6 +181,7 @@ class Run:
         """Ends the account of a client that has left: nothing that it had needs to be told again."""
         self._line.forget()
         self._snapshots.forget()
+        self.saves.forget()
         self.callbacks.clear()
         self.programs.clear()
         self._line.on_congestion()
@@ -258,6 +263,9 @@ class Run:
         if self._line.now is not None:
             return "running"
         return self._recovery.doing if self.generation and self.devices else "starting"
+
+    def _host_of(self, device: int) -> str:
+        return self._worlds.placement.host_of(device) if self._worlds.placement else ""
 
     # Its end
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from checkpoint import ArrayEntry, Region, chunk_of, grid_of
+from checkpoint import ArrayEntry, Key, Region, chunk_of, grid_of
 from elastic.controller.arrays import Array
 from elastic.status import StatusError
 
@@ -38,39 +38,46 @@ def layout(
     entries: list[ArrayEntry] = []
     files: list[StoredFile] = []
     for number, of_devices in shards.items():
-        found = _as_a_whole(number, of_devices, arrays.get(number)) or [
-            _shard(number, device, record) for device, record in of_devices.items()
-        ]
-        for entry, chunks in found:
+        array = arrays.get(number)
+        whole = put_together(("arrays", str(number)), array, of_devices) if array is not None else None
+        for entry, of_entry in [whole] if whole else [_shard(number, *one) for one in of_devices.items()]:
             entries.append(entry)
-            files += (StoredFile(name, record[-1], record[-2]) for name, record in chunks.items())
+            files += of_entry
     return tuple(entries), tuple(files)
 
 
-Found = tuple[ArrayEntry, dict[str, Record]]
+Found = tuple[ArrayEntry, list[StoredFile]]
 
 
-def _as_a_whole(number: int, shards: Mapping[int, Record], array: Array | None) -> list[Found] | None:
-    if array is None or set(array.devices) != shards.keys():
-        return None
+def put_together(
+    path: tuple[Key, ...], array: Array, shards: Mapping[int, Record], key_implementation: str | None = None
+) -> Found | None:
+    """An array of a checkpoint and its files, of the records of its shards by device; several may be of one part.
+
+    None if they do not make the array up as it is said to be divided, or if that cannot be known.
+    """
     try:
         parts: dict[int, Region] = dict(zip(array.devices, array.sharding.parts(array.shape), strict=True))
     except StatusError:
         return None
     chunk = grid_of(array.shape, parts.values())
     first = next(iter(shards.values()))
-    entry = ArrayEntry(("arrays", str(number)), first[3], array.shape, chunk)
+    entry = ArrayEntry(path, first[3], array.shape, chunk, key_implementation)
     chunks: dict[str, Record] = {}
     for device, record in shards.items():
-        if tuple(record[4]) != tuple(stop - start for start, stop in parts[device]):
+        if device not in parts or tuple(record[4]) != tuple(stop - start for start, stop in parts[device]):
             return None
         name = entry.file(chunk_of(parts[device], chunk))
         if record[-2] and (tuple(record[4]) != chunk or chunks.setdefault(name, record)[-1] != record[-1]):
             return None
-    return [(entry, chunks)] if chunks.keys() == entry.files().keys() else None
+    return (entry, _files(chunks)) if chunks.keys() == entry.files().keys() else None
 
 
 def _shard(number: int, device: int, record: Record) -> Found:
     shape = tuple(record[4])
     entry = ArrayEntry(("shards", f"{number}-{device}"), record[3], shape, tuple(size or 1 for size in shape))
-    return entry, dict.fromkeys(entry.files(), record)
+    return entry, _files(dict.fromkeys(entry.files(), record))
+
+
+def _files(chunks: Mapping[str, Record]) -> list[StoredFile]:
+    return [StoredFile(name, record[-1], record[-2]) for name, record in chunks.items()]

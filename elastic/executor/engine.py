@@ -85,6 +85,7 @@ class Engine:
             Command.FAIL: self._fail,
             Command.SNAPSHOT: self._snapshot,
             Command.RESTORE: self._restore,
+            Command.HOLD: self._hold,
         }
 
     def run(self) -> None:
@@ -316,6 +317,14 @@ class Engine:
         self._programs.finish_callbacks()
         self._callbacks.snapshot = number
         finish = self._snapshots.take()
+        self._saver.submit(self._answer, request, lambda: (finish(), b""))
+
+    def _hold(self, _: memoryview, request: int, mark: int, device: int, arrays: list[int]) -> None:
+        try:
+            finish = self._snapshots.hold(mark, device, arrays)
+        except StatusError as error:
+            self._channel.send([request, int(error.code), error.message])
+            return
         self._saver.submit(self._answer, request, lambda: (finish(), b""))
 
     def _restore(self, _: memoryview, request: int, number: int, records: list[Record]) -> None:

@@ -21,8 +21,8 @@ import numpy as np
 from elastic.executor.peers import host_array
 from elastic.executor.store import Store, Value
 from elastic.fault_points import reach
-from elastic.host_memory import digest_of, has, read, save
-from elastic.status import StatusError, status_of
+from elastic.host_memory import digest_of, has, hold, read, save
+from elastic.status import Code, StatusError, status_of
 
 Record = list[Any]
 """One shard in a snapshot, beginning with [array, device, what]; `what` is one of
@@ -48,6 +48,10 @@ class _Held:
     layout: list[int] | None = None
 
 
+_Coming = dict[Future[Any], tuple[Future[_Held], Future[Any]]]
+"""A shard that a peer is sending -> its values, and what to put in its place (see `_hold_coming`)."""
+
+
 class Snapshots:
     """Saves the arrays of a store, and brings them back."""
 
@@ -69,7 +73,7 @@ class Snapshots:
         began = time.thread_time()
         records: list[Record | Callable[[], Record]] = []
         saved: dict[tuple[int, int], Record] = {}
-        coming: dict[Future[Any], tuple[Future[_Held], Future[Any]]] = {}
+        coming: _Coming = {}
         for array, value in self._store.items():
             if value.error is not None:
                 records.append(_error_record(array, value.error))
@@ -79,15 +83,26 @@ class Snapshots:
                 if known is not None and has(self._memory, known[-1]):
                     saved[array, device] = known
                     records.append(known)
-                elif isinstance(shard, Future):
-                    kept, behind = coming.get(shard) or coming.setdefault(shard, _hold_coming(shard))
-                    value.add(device, behind)
-                    records.append(partial(self._save, array, device, kept.result))
-                elif not _is_deleted(shard):
-                    records.append(partial(self._save, array, device, self._hold(shard, device)))
+                elif (values := self._values_later(value, device, shard, coming)) is not None:
+                    records.append(partial(self._save, array, device, values))
         self._saved = saved
         held = time.thread_time() - began
         return partial(self._finish, records, held)
+
+    def hold(self, mark: int, device: int, arrays: Iterable[int]) -> Callable[[], list[Record]]:
+        """As `take`, of some arrays' shards on one device; the result keeps them under a mark and gives their records.
+
+        Raises the error that one of the arrays is, when it is called if that is not known before.
+        """
+        later: list[Callable[[], Record]] = []
+        coming: _Coming = {}
+        for array in arrays:
+            value = self._store.get(array)
+            values = self._values_later(value, device, value.peek(device), coming)
+            if values is None:
+                raise StatusError(Code.INVALID_ARGUMENT, f"array {array} has been deleted or donated")
+            later.append(partial(self._hold_record, mark, array, device, values))
+        return lambda: [record() for record in later]
 
     def restore(self, records: Iterable[Record]) -> list[bytes]:
         """Brings shards back into the store; returns the digests of files that are missing or were changed."""
@@ -110,6 +125,17 @@ class Snapshots:
                 self._saved[array, device] = record
                 reach("restore")
         return bad
+
+    def _values_later(self, value: Value, device: int, shard: Any, coming: _Coming) -> Callable[[], _Held] | None:
+        """Something to call for a shard's values later, whatever is done to it meanwhile; None if it is gone already.
+
+        `coming` has what was made of shards that a peer is sending: one of them may stand for several arrays.
+        """
+        if isinstance(shard, Future):
+            kept, behind = coming.get(shard) or coming.setdefault(shard, _hold_coming(shard))
+            value.add(device, behind)
+            return kept.result
+        return None if _is_deleted(shard) else self._hold(shard, device)
 
     def _hold(self, shard: Any, device: int) -> Callable[[], _Held]:
         """Something to call for a shard's values later, whatever is done to it meanwhile."""
@@ -144,20 +170,30 @@ class Snapshots:
     def _save(self, array: int, device: int, values: Callable[[], _Held]) -> Record:
         try:
             held = values()
-            value = held.values
         except Exception as error:
             return [*_error_record(array, status_of(error)), 0.0]
-        if not isinstance(value, np.ndarray):
+        if not isinstance(held.values, np.ndarray):
             return [array, _EVERYWHERE, "token", 0.0]
         began = time.thread_time()
-        data = np.ascontiguousarray(value).reshape(-1).view(np.uint8).data
-        digest = digest_of(data)
-        if not has(self._memory, digest):
-            save(self._memory, digest, data)
-        where = [held.memory_kind, held.layout]
-        record = [array, device, "bytes", value.dtype.name, list(value.shape), *where, len(data), digest]
+        record, data = _record(array, device, held)
+        if not has(self._memory, record[-1]):
+            save(self._memory, record[-1], data)
         self._saved[array, device] = record
         return [*record, time.thread_time() - began]
+
+    def _hold_record(self, mark: int, array: int, device: int, values: Callable[[], _Held]) -> Record:
+        record, data = _record(array, device, values())
+        hold(self._memory, mark, record[-1], data)
+        return record
+
+
+def _record(array: int, device: int, held: _Held) -> tuple[Record, memoryview]:
+    """The record of a shard that has bytes, and these, dense."""
+    value = held.values
+    data = np.ascontiguousarray(value).reshape(-1).view(np.uint8).data
+    where = [held.memory_kind, held.layout]
+    record = [array, device, "bytes", value.dtype.name, list(value.shape), *where, len(data), digest_of(data)]
+    return record, data
 
 
 def _hold_coming(shard: Future[Any]) -> tuple[Future[_Held], Future[Any]]:

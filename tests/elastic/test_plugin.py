@@ -140,15 +140,15 @@ def test_a_controller_that_only_closes_idle_connections_is_not_lost(path, capsys
 
 
 def test_tokens(short_directory, path, monkeypatch):
-    assert plugin._token("grpc://127.0.0.1:1") == b""
-    assert plugin._token(f"grpc://unix:{path}") == b""
+    assert plugin.token("grpc://127.0.0.1:1") == b""
+    assert plugin.token(f"grpc://unix:{path}") == b""
     (short_directory / "secret").write_text("beside\n")
-    assert plugin._token(f"grpc://unix:{path}") == b"beside"
+    assert plugin.token(f"grpc://unix:{path}") == b"beside"
     monkeypatch.setenv(variables.TOKEN_FILE, str(short_directory / "mine"))
     with pytest.raises(PoolError, match=r"cannot read ELASTIC_TOKEN_FILE=.*No such file"):
-        plugin._token(f"grpc://unix:{path}")
+        plugin.token(f"grpc://unix:{path}")
     (short_directory / "mine").write_text("mine")
-    assert plugin._token(f"grpc://unix:{path}") == b"mine"
+    assert plugin.token(f"grpc://unix:{path}") == b"mine"
 
 
 def test_what_the_user_set_is_kept(short_directory, path, monkeypatch):

@@ -9,6 +9,7 @@ from typing import Any
 
 from elastic.commands import Command
 from elastic.controller.arrays import Array
+from elastic.controller.named_saves import MARK
 from elastic.controller.programs import Program, Source, metadata, parse_source
 from elastic.controller.requests.answers import LATER, Respond
 from elastic.controller.session import Session, Status
@@ -128,6 +129,8 @@ def execute(
                 array_handle=handle,
             )
     session.run.send(devices, Command.EXECUTE, [program.number, [a.number for a in arguments], numbers, kept, status])
+    if program.about["name"] == MARK:
+        session.run.saves.mark(arguments)
     for index in donated:
         arguments[index].delete()
     return response
