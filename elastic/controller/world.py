@@ -102,10 +102,15 @@ class World:
         pid, address = await host.take_standby()
         member = _Member(host, rank, pid, address)
         try:
-            member.link, member.callbacks = await asyncio.gather(
-                self._open(member, secret, "controller", self._hear, lambda reason: self._gone(member, reason)),
-                self._open(member, secret, "callbacks", partial(self._called, member), lambda _: None),
-            )
+            # Nobody watches an executor before it takes part, so one that is frozen is noticed here.
+            async with asyncio.timeout(_HANDSHAKE_S):
+                member.link, member.callbacks = await asyncio.gather(
+                    self._open(member, secret, "controller", self._hear, lambda reason: self._gone(member, reason)),
+                    self._open(member, secret, "callbacks", partial(self._called, member), lambda _: None),
+                )
+        except TimeoutError:
+            host.kill(pid)
+            raise PoolError(f"the executor of host {host.id} at {address} does not answer") from None
         except (OSError, EOFError, HandshakeError) as error:
             host.kill(pid)
             raise PoolError(f"the executor of host {host.id} at {address} cannot be reached: {error}") from error
@@ -356,6 +361,9 @@ class World:
             detected_by = "the controller: the executor's connection closed"
             self.lost(member.host.id, f"its executor (pid {member.pid}) is gone: {reason}", detected_by)
 
+
+_HANDSHAKE_S = 5.0
+"""How long an executor may take to prove itself; another one is taken then."""
 
 _EXPLANATION_S = 0.3
 """How long an agent may take to say why its executor ended, before the loss is told without."""

@@ -6,6 +6,7 @@ import itertools
 import pytest
 
 from elastic.commands import Command
+from elastic.controller import world as world_module
 from elastic.controller.callbacks import CallbackSwitch
 from elastic.controller.hosts import Exit
 from elastic.controller.placement import spread
@@ -76,6 +77,28 @@ def test_an_executor_that_dies_in_the_handshake_is_a_pool_error(end):
         host, port = server.sockets[0].getsockname()
         error = await unformed({"h0": FakeHost("h0", 100, f"{host}:{port}")})
         assert "h0" in str(error)
+        server.close()
+
+    run(main())
+
+
+def test_an_executor_that_is_frozen_in_the_handshake_is_killed_and_named(monkeypatch):
+    monkeypatch.setattr(world_module, "_HANDSHAKE_S", 0.05)
+
+    async def main():
+        ended = asyncio.Event()
+
+        async def freeze(reader, writer):
+            await ended.wait()
+            writer.close()
+
+        server = await asyncio.start_server(freeze, "127.0.0.1", 0)
+        host, port = server.sockets[0].getsockname()
+        hosts = {"h0": FakeHost("h0", 100, f"{host}:{port}")}
+        error = await unformed(hosts)
+        assert str(error).endswith("does not answer")
+        assert hosts["h0"].killed == [100]
+        ended.set()
         server.close()
 
     run(main())
