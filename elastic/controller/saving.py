@@ -53,6 +53,8 @@ class Saving:
         self._snapshots = snapshots
         self._callbacks = callbacks
         self._recovery = recovery
+        self.storing: asyncio.Task[None] | None = None
+        """Stores a snapshot, or has done so."""
         self._durable = durable
         self._arrays = arrays
         self._start = start
@@ -113,7 +115,7 @@ class Saving:
                 self._forget_before(snapshot)
             elif arrays is not None:
                 self._snapshots.also_kept = snapshot
-                self._start(self._store(durable, snapshot, arrays))
+                self.storing = self._start(self._store(durable, snapshot, arrays))
             seconds = await self._snapshots.commit(snapshot)
             self._worlds.release()
             self._line.on_congestion()

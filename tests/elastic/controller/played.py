@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -56,6 +57,11 @@ class PlayedHost:
         self.sends: asyncio.Event = asyncio.Event()
         """Cleared to hold up copies that it is to send."""
         self.sends.set()
+        self.stores: asyncio.Event = asyncio.Event()
+        """Cleared to hold up what it is to write."""
+        self.stores.set()
+        self.marked: dict[int, dict[bytes, bytes]] = {}
+        """What it keeps under marks."""
         self.kept: list[set[bytes]] = []
         """What it was told to keep, each time."""
         self.executors: list[PlayedExecutor] = []
@@ -113,6 +119,26 @@ class PlayedHost:
     def take_work(self) -> Work:
         return Work(self.id, 1, 0.0)
 
+    async def store_files(self, files: Sequence[tuple[bytes, str]], mark: int | None = None) -> None:
+        copies = self.memory if mark is None else self.marked.get(mark, {})
+        await self.stores.wait()
+        for digest, path in files:
+            if self.failure or digest not in copies or self._pool.disk_is_full:
+                why = self.failure or ("No space left on device" if self._pool.disk_is_full else "it is not here")
+                raise CopyError(f"host {self.id}: {path} cannot be written: {why}")
+            _write(path, copies[digest])
+
+    async def fetch_file(self, digest: bytes, size: int, path: str) -> None:
+        data = _read(path)
+        self._pool.fetched.append((self.id, path))
+        if digest_of(data) != digest:
+            raise CopyError(f"host {self.id}: {path} was changed")
+        self.memory[digest] = data
+
+    async def let_go(self, mark: int) -> None:
+        self.marked.pop(mark, None)
+        self._pool.happened()
+
     async def keep_copies(self, digests: Collection[bytes]) -> None:
         self.kept.append(set(digests))
         self.memory = {digest: data for digest, data in self.memory.items() if digest in self.kept[-1]}
@@ -139,6 +165,7 @@ class PlayedHost:
         self.failure = "its agent is gone"
         self.memory.clear()
         self.sends.set()
+        self.stores.set()
         for executor in self.executors:
             executor.connection.drop()
         self._pool.hosts.pop(self.id, None)
@@ -226,6 +253,8 @@ class PlayedExecutor:
                 self.answer(request)
             case Command.SNAPSHOT:
                 self._snapshot(request)
+            case Command.HOLD:
+                self._hold(request, *arguments)
             case Command.RESTORE:
                 self.answer(request, [record[-1] for record in arguments[1] if not self._restore(record)])
             case _:
@@ -273,6 +302,18 @@ class PlayedExecutor:
                 records.append([array, device, "bytes", "uint8", [len(value)], None, len(value), digest])
         self.answer(request, {"records": records, "seconds": self._pool.saving_s})
 
+    def _hold(self, request: int, mark: int, device: int, arrays: list[int]) -> None:
+        records = []
+        for array in arrays:
+            value = self.arrays[array][device]
+            if isinstance(value, StatusError):
+                self.refuse(request, value)
+                return
+            digest = digest_of(value)
+            self.host.marked.setdefault(mark, {})[digest] = value
+            records.append([array, device, "bytes", "uint8", [len(value)], None, len(value), digest])
+        self.answer(request, records)
+
     def _restore(self, record: list[Any]) -> bool:
         array, device, what, *rest = record
         if what == "error":
@@ -295,8 +336,17 @@ _ASKED = {
     Command.WAIT,
     Command.PING,
     Command.SNAPSHOT,
+    Command.HOLD,
     Command.RESTORE,
 }
+
+
+def _write(path: str, data: bytes) -> None:
+    Path(path).write_bytes(data)
+
+
+def _read(path: str) -> bytes:
+    return Path(path).read_bytes()
 
 
 _IN_THREADS = {Command.COMPILE, Command.LOAD}
@@ -306,7 +356,7 @@ _IN_THREADS = {Command.COMPILE, Command.LOAD}
 class PlayedPool:
     """A run, its hosts, and what a client asks of it."""
 
-    def __init__(self, devices: int, policy: Policy = Policy.STACK) -> None:
+    def __init__(self, devices: int, policy: Policy = Policy.STACK, checkpoint: Path | None = None) -> None:
         self.hosts: dict[str, PlayedHost] = {}
         self.all_hosts: list[PlayedHost] = []
         self.recovered: asyncio.Queue[Recovered] = asyncio.Queue()
@@ -322,6 +372,9 @@ class PlayedPool:
         self.released: dict[Command, asyncio.Event] = {}
         self.waiting: list[tuple[PlayedExecutor, Command, list[Any], bytes]] = []
         """Commands that are held back."""
+        self.disk_is_full = False
+        self.fetched: list[tuple[str, str]] = []
+        """(host, file) of all that was read from disk."""
         self.saving_s = 0.0
         self.incarnations = itertools.count(1)
         self.numbers = itertools.count(1)
@@ -332,6 +385,8 @@ class PlayedPool:
             devices,
             SECRET,
             policy=policy,
+            checkpoint=checkpoint,
+            checkpoint_every=NEVER_S,
             fence=self._fence,
             released=self._let_go,
             waits=self._waits,
@@ -404,6 +459,27 @@ class PlayedPool:
         """Takes a snapshot now. Raises what that raises."""
         await self.run._saving.save(await self.run.world())
 
+    async def begin_to_store(self) -> asyncio.Task[None]:
+        """Takes a snapshot now, and begins to have it stored; the result ends when that has succeeded or failed."""
+        assert self.run._durable is not None
+        self.run._durable._began = None  # The next one is due.
+        await self.snapshot()
+        storing = self.run._saving.storing
+        assert storing is not None
+        return storing
+
+    async def store(self) -> None:
+        """Takes a snapshot now, and has it stored; returns when that has succeeded or failed."""
+        await (await self.begin_to_store())
+
+    async def lose_all(self) -> None:
+        """All hosts die at once, and as many come."""
+        ids = list(self.hosts)
+        for id in ids:
+            self.hosts[id].die()
+        for id in ids:
+            await self.join(id)
+
     async def beat(self) -> None:
         while True:
             await asyncio.sleep(0.05)
@@ -468,11 +544,16 @@ class PlayedPool:
 
 @contextlib.asynccontextmanager
 async def played(
-    hosts: int = 3, devices: int = 6, *, pause_s: float = NEVER_S, policy: Policy = Policy.STACK
+    hosts: int = 3,
+    devices: int = 6,
+    *,
+    pause_s: float = NEVER_S,
+    policy: Policy = Policy.STACK,
+    checkpoint: Path | None = None,
 ) -> AsyncIterator[PlayedPool]:
     """A run on hosts h0, h1, ... of two devices each; by itself it takes snapshots with this pause, in seconds."""
     with mock.patch.object(saving, "_SHORTEST_S", pause_s):
-        pool = PlayedPool(devices, policy)
+        pool = PlayedPool(devices, policy, checkpoint)
         async with pool._stack:
             beating = asyncio.create_task(pool.beat())
             try:
