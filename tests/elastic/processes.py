@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import select
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 
@@ -19,6 +20,14 @@ def wait_gone(pids: Iterable[int], timeout_s: float = 20.0) -> None:
             assert select.select([descriptor], [], [], timeout_s)[0], f"process {pid} is still there: {command(pid)}"
         finally:
             os.close(descriptor)
+
+
+def wait_until(condition: Callable[[], object], timeout_s: float = 60.0) -> None:
+    """Returns once something is so that nobody tells of, such as a file that is there."""
+    end = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < end, "it did not come to be"
+        time.sleep(0.02)
 
 
 def command(pid: int) -> str:
