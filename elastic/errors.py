@@ -2,6 +2,7 @@
 
     ElasticError              anything below; catch this to catch them all
     ├── UsageError            a setting cannot work (0 hosts, a taken port, JAX already in use): change it
+    ├── CheckpointError       a state could not be saved, or no saved one can be used
     └── PoolError             the pool could not start, or its controller cannot be reached or is gone
         └── HostLostError     a host of the pool died, and the run could not go on without it
 
@@ -18,6 +19,10 @@ class ElasticError(Exception):
 
 class UsageError(ElasticError, ValueError):
     """A setting cannot work; nothing was started."""
+
+
+class CheckpointError(ElasticError, RuntimeError):
+    """A state could not be saved, or no saved one can be used; which file of which step, and why."""
 
 
 class PoolError(ElasticError, RuntimeError):
