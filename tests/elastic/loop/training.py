@@ -2,10 +2,10 @@
 
     python training.py DIRECTORY STEPS DATA [die=N | wait=N:FILE | raise=N]
 
-Prints for each step its loss, to the bit, and the id that it has used, and at the end a digest of the state. DATA is a
 Prints for each step its loss, to the bit, and the id that it has used, and at the end a digest of the state. DATA is
 a name in `sources.py`; each id is a batch. Saves every 3 steps, and does not go on before that is durable. At step N it
 is killed, waits for a file to appear, or raises.
+"""
 
 import functools
 import hashlib
