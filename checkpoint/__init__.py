@@ -1,8 +1,8 @@
 """Where bytes survive: when to save, which second host keeps what only one has, from where each shard is taken again,
 and checkpoints on disk.
 
-`cadence`, `copies` and `plan` are decisions only, pure functions of plain data. `store` and `loading` are checkpoints
-that Orbax can read, with a checksum for every file.
+`cadence`, `copies` and `plan` are decisions only, pure functions of plain data. `store`, `writing` and `loading` are
+checkpoints that Orbax can read, with a checksum for every file.
 """
 
 from checkpoint.cadence import BUDGET, STORE_EVERY_S, Work, cost, interval
@@ -10,12 +10,13 @@ from checkpoint.copies import Shard, second_homes
 from checkpoint.dispatch import Dispatch, FileToWrite
 from checkpoint.errors import BadCheckpointError, CheckpointError
 from checkpoint.files import read_checked, write_durably
-from checkpoint.loading import newest_whole, read_region
+from checkpoint.loading import newest_whole, read_region, whole_steps
 from checkpoint.manifest import ArrayEntry, FileEntry, Key, Manifest
 from checkpoint.plan import Copy, Kind, Need, plan
 from checkpoint.regions import Region, chunk_of, grid_of, of_slices, whole
 from checkpoint.retention import Retention
 from checkpoint.store import Step, Unfinished, begin, load_manifest, steps, tidy, verify
+from checkpoint.writing import write_region
 
 __all__ = [
     "BUDGET",
@@ -53,5 +54,7 @@ __all__ = [
     "tidy",
     "verify",
     "whole",
+    "whole_steps",
     "write_durably",
+    "write_region",
 ]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import errno
 import os
 from pathlib import Path
 
@@ -11,10 +13,16 @@ import xxhash
 from checkpoint.errors import BadCheckpointError
 from checkpoint.manifest import FileEntry
 
+_AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # renameat2(2)
+_libc = ctypes.CDLL(None, use_errno=True)
 
-def write_durably(path: Path, data: bytes | bytearray | memoryview) -> None:
+
+def write_durably(path: Path, data: bytes | bytearray | memoryview) -> FileEntry:
     """Writes a file under another name first; what stood under this one is replaced. Raises `OSError`; then nothing
-    new is left."""
+    new is left.
+
+    The result is what the file has to be, taken from memory and not from the disk.
+    """
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with open(unfinished, "wb", buffering=0) as file:
@@ -28,6 +36,12 @@ def write_durably(path: Path, data: bytes | bytearray | memoryview) -> None:
             unfinished.unlink()
         raise
     sync_directory(path.parent)
+    return entry_of(data)
+
+
+def entry_of(data: bytes | bytearray | memoryview) -> FileEntry:
+    """For a file with these bytes."""
+    return FileEntry(memoryview(data).nbytes, xxhash.xxh3_128_hexdigest(data))
 
 
 def sync_directory(path: Path) -> None:
@@ -39,14 +53,43 @@ def sync_directory(path: Path) -> None:
         os.close(descriptor)
 
 
+def exchange(one: Path, other: Path) -> bool:
+    """Each gets the other's name, in one moment. False if this file system cannot do that; raises other `OSError`s."""
+    names = os.fsencode(one), os.fsencode(other)
+    if _libc.renameat2(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _RENAME_EXCHANGE) == 0:
+        return True
+    number = ctypes.get_errno()
+    if number in (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP):
+        return False
+    raise OSError(number, os.strerror(number), str(one), None, str(other))
+
+
+def check_size(path: Path, entry: FileEntry) -> None:
+    """Raises `BadCheckpointError`, which names the file, if it is not there or of another size than it has to be."""
+    try:
+        size = path.stat().st_size
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    if size != entry.bytes:
+        raise _missized(path, size, entry)
+
+
 def read_checked(path: Path, entry: FileEntry) -> bytes:
     """Raises `BadCheckpointError`, which names the file, if it is not there or not what it has to be."""
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise BadCheckpointError(f"{path} cannot be read: {error.strerror or error}") from error
+        raise _unreadable(path, error) from error
     if len(data) != entry.bytes:
-        raise BadCheckpointError(f"{path} has {len(data)} bytes instead of {entry.bytes}")
-    if xxhash.xxh3_128_hexdigest(data) != entry.digest:
+        raise _missized(path, len(data), entry)
+    if entry_of(data) != entry:
         raise BadCheckpointError(f"{path} was changed: its checksum does not fit")
     return data
+
+
+def _unreadable(path: Path, error: OSError) -> BadCheckpointError:
+    return BadCheckpointError(f"{path} cannot be read: {error.strerror or error}")
+
+
+def _missized(path: Path, size: int, entry: FileEntry) -> BadCheckpointError:
+    return BadCheckpointError(f"{path} has {size} bytes instead of {entry.bytes}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import ml_dtypes  # noqa: F401  It teaches numpy the names of its types.
@@ -35,17 +35,23 @@ def read_region(step: Path, manifest: Manifest, entry: ArrayEntry, region: Regio
     return np.empty(shape_of(region), dtype) if result is None else result
 
 
-def newest_whole(root: Path, skipped: Callable[[str], None]) -> tuple[Path, Manifest] | None:
-    """The newest finished step whose manifest can be read; None if there is none.
+def whole_steps(root: Path, skipped: Callable[[str], None]) -> Iterator[tuple[Path, Manifest]]:
+    """The finished steps whose manifest can be read, newest first.
 
-    `skipped(why)` is told of each newer one. Raises `CheckpointError` if the directory cannot be read.
+    `skipped(why)` is told of each other one that is passed. Raises `CheckpointError` if the directory cannot be read.
     """
     for step in steps(root):
         if step.problem:
             skipped(f"{step.path}: {step.problem}")
             continue
         try:
-            return step.path, load_manifest(step.path)
+            manifest = load_manifest(step.path)
         except BadCheckpointError as error:
             skipped(str(error))
-    return None
+        else:
+            yield step.path, manifest
+
+
+def newest_whole(root: Path, skipped: Callable[[str], None]) -> tuple[Path, Manifest] | None:
+    """The first of `whole_steps`; None if there is none."""
+    return next(whole_steps(root, skipped), None)

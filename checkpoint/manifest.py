@@ -1,4 +1,4 @@
-"""The manifest of a checkpoint: what is in it, and the size and checksum of every file that holds values. Plain data.
+"""The manifest of a checkpoint: what is in it, and the size and checksum of every other file. Plain data.
 
 Orbax writes no checksums, and returns wrong values without an error when a bit of a file has changed. Here each chunk
 of an array is one file of raw bytes, so its checksum is that of the shard as it lay in the memory of hosts.
@@ -84,12 +84,16 @@ STATE = "state"
 """The folder of a step that holds its arrays: what Orbax calls an item."""
 
 
+_RESERVED = {"", ".", "..", "_METADATA", "_sharding", "_strings.json", "array_metadatas"}
+"""What means something else in that folder, to the file system or to Orbax."""
+
+
 def check_names(arrays: tuple[ArrayEntry, ...]) -> None:
     """Raises `CheckpointError` for arrays that would share a folder, or that no folder can be named after."""
     seen: set[str] = set()
     for entry in arrays:
         name = entry.name
-        if not name or "/" in name or "\0" in name or name.startswith("_") or name in ("array_metadatas", ".."):
+        if name in _RESERVED or "/" in name or "\0" in name:
             raise CheckpointError(f"an array cannot be saved under the name {name!r}")
         if name in seen:
             raise CheckpointError(f"two arrays would be saved under the name {name!r}; rename one")

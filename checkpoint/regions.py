@@ -38,12 +38,12 @@ def overlap(one: Region, other: Region) -> Region | None:
 def grid_of(shape: Sequence[int], regions: Iterable[Region]) -> Shape:
     """The largest chunk shape of a regular grid in which each region is made of whole chunks.
 
-    A dimension of size 0 has chunks of size 1, which there are none of.
+    Chunks at the array's end may stick out of it. A dimension of size 0 has chunks of size 1, which there are none of.
     """
     steps = [set() if size else {1} for size in shape]
     for region in regions:
         for step, (start, stop), size in zip(steps, region, shape, strict=True):
-            step |= {start, stop if stop < size else stop - start}
+            step |= {start, stop} if stop < size else {start}
     return tuple(math.gcd(*step) or max(size, 1) for step, size in zip(steps, shape, strict=True))
 
 

@@ -1,13 +1,14 @@
 """Checkpoints on disk: a directory with a folder for each step, which Orbax can read and which says what it has to be.
 
-    DIR/120/elastic.json                  the manifest: sizes and checksums of all files with values
-    DIR/120/state/params.w/c/0/1          one chunk of one array
-    DIR/120/_CHECKPOINT_METADATA, ...     what Orbax looks at
-    DIR/130.RUN.orbax-checkpoint-tmp/     step 130, unfinished, by the run RUN
+    DIR/120/elastic.json                                the manifest: sizes and checksums of all other files
+    DIR/120/state/params.w/c/0/1                        one chunk of one array
+    DIR/120/_CHECKPOINT_METADATA, ...                   what Orbax looks at
+    DIR/130.elastic-WRITER.orbax-checkpoint-tmp/        step 130, unfinished or on its way out
 
 A step is written under its unfinished name, by any number of processes that share the directory, and renamed when
-everything in it is durable. So a folder with the name of a step is whole, unless somebody changes it. Nothing that was
-not written by this package is ever removed.
+everything in it is durable; it is renamed back before anything of it is removed. So a folder with the name of a step is
+whole, unless somebody changes it. Nothing that was not written by this package is ever removed: a finished step of ours
+is known by its manifest, an unfinished one by its name, which it has from its first moment to its last.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ from pathlib import Path
 from typing import Any
 
 from checkpoint.errors import BadCheckpointError, CheckpointError
-from checkpoint.files import read_checked, sync_directory, write_durably
+from checkpoint.files import check_size, exchange, read_checked, sync_directory, write_durably
 from checkpoint.manifest import ArrayEntry, FileEntry, Manifest, check_names, decode, encode
 from checkpoint.orbax_files import checkpoint_metadata, metadata_files
 
 MANIFEST = "elastic.json"
-_OURS = ".elastic"
-"""A file that an unfinished step of ours has from its beginning."""
-_UNFINISHED = re.compile(r"(\d+)(\.[^.]+)?\.orbax-checkpoint-tmp.*")
+_UNFINISHED = re.compile(r"(\d+)\.(?:elastic-([^.]+)\.(?:replaced\.)?)?orbax-checkpoint-tmp.*", re.ASCII)
+"""Of Orbax, or with the writer's name of ours."""
+_FINISHED = re.compile("0|[1-9][0-9]*")
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class Step:
 
     @property
     def finished(self) -> bool:
-        return self.path.name.isdecimal()
+        return _FINISHED.fullmatch(self.path.name) is not None
 
 
 def steps(root: Path) -> list[Step]:
@@ -62,8 +63,8 @@ def steps(root: Path) -> list[Step]:
         path = root / name
         unfinished = _UNFINISHED.fullmatch(name)
         if unfinished:
-            found.append(Step(int(unfinished[1]), path, (path / _OURS).exists(), "it was never finished"))
-        elif name.isdecimal():
+            found.append(Step(int(unfinished[1]), path, unfinished[2] is not None, "it was never finished"))
+        elif _FINISHED.fullmatch(name):
             ours = (path / MANIFEST).exists()
             found.append(Step(int(name), path, ours, "" if ours else f"it has no {MANIFEST}: not written by elastic"))
     return sorted(found, key=lambda step: (-step.number, not step.finished, step.path.name))
@@ -79,41 +80,46 @@ def load_manifest(step: Path) -> Manifest:
         raise BadCheckpointError(f"{step / MANIFEST}: {error}") from error
 
 
-def verify(step: Path) -> list[str]:
-    """What is wrong with a finished step, a line for each file; reads everything."""
+def verify(step: Path, contents: bool = True) -> list[str]:
+    """What is wrong with a finished step, a line for each file. Reads every file, or without `contents` only sizes."""
+    check = read_checked if contents else check_size
+    problems = []
     try:
         manifest = load_manifest(step)
     except BadCheckpointError as error:
         return [str(error)]
-    problems = []
     for name, entry in manifest.files.items():
         try:
-            read_checked(step / name, entry)
+            check(step / name, entry)
         except BadCheckpointError as error:
             problems.append(str(error))
-    expected = {**metadata_files(manifest.arrays)}
-    for name, content in expected.items():
-        try:
-            if (step / name).read_bytes() != content:
-                problems.append(f"{step / name} was changed")
-        except OSError as error:
-            problems.append(f"{step / name} cannot be read: {error.strerror or error}")
     return problems
 
 
 class Unfinished:
     """A step that is being written. Made by `begin`, in the process that will publish it."""
 
-    def __init__(self, root: Path, step: int, path: Path, arrays: tuple[ArrayEntry, ...]) -> None:
+    def __init__(self, root: Path, step: int, writer: str, arrays: tuple[ArrayEntry, ...]) -> None:
         self.step = step
-        self.path = path
+        self.path = _unfinished(root, step, writer)
         """Where its files are to be written until it is published."""
         self.arrays = arrays
         self._root = root
+        self._aside = _unfinished(root, step, f"{writer}.replaced")
         self._began = time.time_ns()
 
+    def make(self) -> None:
+        """Makes its folders, in place of what an earlier attempt has left. Raises `OSError` if the disk refuses."""
+        self._root.mkdir(parents=True, exist_ok=True)
+        if self.path.exists():
+            shutil.rmtree(self.path)
+        self.path.mkdir()
+        names = [*metadata_files(self.arrays), *(name for entry in self.arrays for name in entry.files())]
+        for folder in {(self.path / name).parent for name in names}:
+            folder.mkdir(parents=True, exist_ok=True)
+
     def publish(self, files: Mapping[str, FileEntry], extra: Mapping[str, Any]) -> Path:
-        """Makes it a checkpoint, now that all its files are durable; the result is its folder.
+        """Makes it a checkpoint, now that the files of all arrays are durable; the result is its folder.
 
         A finished step of the same number that is ours makes room, in the end. Raises `CheckpointError` if a file of
         an array is missing or of another size, or there is a finished step that is not ours; `OSError` if the disk
@@ -121,85 +127,88 @@ class Unfinished:
         """
         for entry in self.arrays:
             for name in entry.files():
-                expected = files.get(name)
-                if expected is None:
-                    raise CheckpointError(f"nobody has written {name} of step {self.step}")
-                try:
-                    size = (self.path / name).stat().st_size
-                except FileNotFoundError:
-                    raise CheckpointError(
-                        f"{self.path / name} was written and is not there; do all hosts see the same directory?"
-                    ) from None
-                if size != expected.bytes:
-                    raise CheckpointError(f"{self.path / name} has {size} bytes instead of {expected.bytes}")
+                self._check_written(name, files.get(name))
+        texts = {**metadata_files(self.arrays), **checkpoint_metadata(self._began)}
+        files = {**files, **{name: write_durably(self.path / name, text) for name, text in texts.items()}}
         write_durably(self.path / MANIFEST, encode(Manifest(self.step, self.arrays, files, extra)))
-        for name, content in checkpoint_metadata(self._began).items():
-            write_durably(self.path / name, content)
-        (self.path / _OURS).unlink(missing_ok=True)
-        sync_directory(self.path)
+        for folder, _, _ in os.walk(self.path):
+            sync_directory(Path(folder))
         final = self._root / str(self.step)
-        before = self._make_room(final)
-        os.rename(self.path, final)
-        sync_directory(self._root)
-        if before is not None:
-            shutil.rmtree(before, ignore_errors=True)
-        return final
-
-    def _make_room(self, final: Path) -> Path | None:
+        check_place(self._root, self.step)
         if not final.exists():
-            return None
-        if not (final / MANIFEST).exists():
-            raise CheckpointError(f"{final} is there and was not written by elastic; move it, or save elsewhere")
-        aside = final.with_name(f"{final.name}.replaced-{os.getpid()}.orbax-checkpoint-tmp")
-        (final / _OURS).touch()
-        os.rename(final, aside)
-        return aside
+            os.rename(self.path, final)
+        elif not exchange(self.path, final):
+            os.rename(final, self._aside)
+            os.rename(self.path, final)
+        sync_directory(self._root)
+        for replaced in (self.path, self._aside):
+            shutil.rmtree(replaced, ignore_errors=True)
+        return final
 
     def abandon(self) -> None:
         """Removes what there is of it."""
         shutil.rmtree(self.path, ignore_errors=True)
 
+    def _check_written(self, name: str, expected: FileEntry | None) -> None:
+        if expected is None:
+            raise CheckpointError(f"nobody has written {name} of step {self.step}")
+        if not (self.path / name).exists():
+            raise CheckpointError(
+                f"{self.path / name} was written and is not there; do all hosts see the same directory?"
+            )
+        check_size(self.path / name, expected)
+
 
 def begin(root: Path, step: int, arrays: Iterable[ArrayEntry], writer: str) -> Unfinished:
-    """Makes the folder of a step that `writer` is about to write, with all that is known before its values are.
+    """Makes the folder of a step that `writer` is about to write.
 
-    What an earlier attempt of the same writer has left is removed. Raises `CheckpointError` for names that cannot be
-    saved, `OSError` if the disk refuses.
+    What an earlier attempt of the same writer has left is removed. The writer's name is letters, digits, "-" and "_".
+    Raises `CheckpointError` for names that cannot be saved, or if somebody else's step is in the way; `OSError` if the
+    disk refuses.
     """
+    if not re.fullmatch(r"[\w-]+", writer, re.ASCII):
+        raise CheckpointError(f"{writer!r} cannot name a writer: use letters, digits, '-' and '_'")
     arrays = tuple(arrays)
     check_names(arrays)
-    path = root / f"{step}.{writer}.orbax-checkpoint-tmp"
-    if (path / _OURS).exists():
-        shutil.rmtree(path)
-    path.mkdir(parents=True)
-    (path / _OURS).touch()
-    unfinished = Unfinished(root, step, path, arrays)
+    check_place(root, step)
+    unfinished = Unfinished(root, step, writer, arrays)
     try:
-        for name, content in metadata_files(arrays).items():
-            (path / name).parent.mkdir(parents=True, exist_ok=True)
-            write_durably(path / name, content)
-        for folder in {(path / name).parent for entry in arrays for name in entry.files()}:
-            folder.mkdir(parents=True, exist_ok=True)
+        unfinished.make()
     except BaseException:
         unfinished.abandon()
         raise
     return unfinished
 
 
+def check_place(root: Path, step: int) -> None:
+    """Raises `CheckpointError` if the name of a step is taken by what is not ours to replace."""
+    final = root / str(step)
+    if final.exists() and not (final / MANIFEST).exists():
+        raise CheckpointError(f"{final} is there and was not written by elastic; move it, or save elsewhere")
+
+
 def tidy(root: Path, keep: Iterable[int], writer: str) -> list[Path]:
     """Removes finished steps of ours that are not to be kept, and what `writer` left unfinished; what went.
 
-    A step is unfinished from the first moment of its removal, so that who is killed here leaves no half of one.
+    Not while `writer` is writing. Raises `CheckpointError` or `OSError` if the disk refuses.
     """
     kept, gone = set(keep), []
-    for step in steps(root):
-        if step.finished and step.ours and step.number not in kept:
-            aside = step.path.with_name(f"{step.number}.{writer}.orbax-checkpoint-tmp")
-            (step.path / _OURS).touch()
-            os.rename(step.path, aside)
-            shutil.rmtree(aside, ignore_errors=True)
+    found = steps(root)
+    for step in found:
+        if not step.finished and step.path in (
+            _unfinished(root, step.number, writer),
+            _unfinished(root, step.number, f"{writer}.replaced"),
+        ):
+            shutil.rmtree(step.path)
             gone.append(step.path)
-        elif not step.finished and step.ours and step.path.name.startswith(f"{step.number}.{writer}."):
-            shutil.rmtree(step.path, ignore_errors=True)
+    for step in found:
+        if step.finished and step.ours and step.number not in kept:
+            leaving = _unfinished(root, step.number, writer)
+            os.rename(step.path, leaving)
+            shutil.rmtree(leaving)
             gone.append(step.path)
     return gone
+
+
+def _unfinished(root: Path, step: int, writer: str) -> Path:
+    return root / f"{step}.elastic-{writer}.orbax-checkpoint-tmp"

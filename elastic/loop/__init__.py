@@ -1,0 +1,67 @@
+"""`elastic.wrap`: a training loop that saves its state and, started again, goes on where it was, data included.
+
+    loop.py             steps, when to save, and how it ends
+    data_position.py    where it is in the data
+    tree.py             the state as arrays of a checkpoint, and back
+    saver.py            who writes them, while training goes on
+    resuming.py         which checkpoint to go on from
+    stopping.py, directory_lock.py, progress.py
+
+It needs no pool: the same script runs on plain JAX.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from checkpoint import Retention
+from elastic.errors import UsageError
+from elastic.loop.loop import Loop
+
+__all__ = ["Loop", "wrap"]
+
+
+def wrap(
+    train_step: Callable[[Any, Any], tuple[Any, Any]],
+    *,
+    checkpoint: str | os.PathLike[str],
+    save_every: int = 100,
+    keep: int = 3,
+    keep_every: int | None = None,
+    resume: bool = True,
+) -> Loop:
+    """A training loop of a step function, which goes on from the newest whole checkpoint::
+
+        loop = elastic.wrap(train_step, checkpoint="runs/a")
+        for step, metrics in loop(state, batches, steps=10_000):
+            ...
+
+    Args:
+        train_step: ``(state, batch) -> (state, metrics)``, any function, jitted for speed; it may donate the state.
+        checkpoint: the directory of the checkpoints, which Orbax can read. One process at a time saves to it.
+        save_every: how many steps there are between two saves, at least.
+        keep: how many checkpoints stay; the newest ones.
+        keep_every: those whose step is a multiple of this stay too.
+        resume: False begins from the first step; the checkpoints that are there go when there is a new one.
+
+    Raises:
+        UsageError: a setting cannot work.
+    """
+    if save_every < 1:
+        raise UsageError(f"save_every is {save_every}; a number of steps is at least 1")
+    if "://" in os.fspath(checkpoint):
+        raise UsageError(
+            f"checkpoints are written to a directory, and {checkpoint} is a URL; mount it, or save elsewhere"
+        )
+    if jax.process_count() > 1:
+        raise UsageError("elastic.wrap is for one process; use `elastic run` instead of jax.distributed")
+    try:
+        retention = Retention(keep, keep_every)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    return Loop(train_step, Path(os.path.abspath(checkpoint)), save_every, retention, resume)
