@@ -3,9 +3,9 @@
     loop.py             steps, when to save, and how it ends
     data_position.py    where it is in the data
     tree.py             the state as arrays of a checkpoint, and back
-    saver.py            who writes them, while training goes on
+    saver.py            who writes them, while training goes on; host_saver.py on a pool
     resuming.py         which checkpoint to go on from
-    stopping.py, directory_lock.py, progress.py
+    kept_steps.py, stopping.py, directory_lock.py, progress.py
 
 It needs no pool: the same script runs on plain JAX.
 """
@@ -34,6 +34,7 @@ def wrap(
     keep: int = 3,
     keep_every: int | None = None,
     resume: bool = True,
+    written_by: str = "hosts",
 ) -> Loop:
     """A training loop of a step function, which goes on from the newest whole checkpoint::
 
@@ -47,6 +48,8 @@ def wrap(
         save_every: how many steps there are between two saves, at least.
         keep: how many checkpoints stay; the newest ones.
         keep_every: those whose step is a multiple of this stay too.
+        written_by: "hosts" has the hosts of a pool write what they have, to a directory that all of them see; "client"
+            has this process write everything, which takes longer. Without a pool there is only this process.
         resume: False begins from the first step; the checkpoints that are there go when there is a new one.
 
     Raises:
@@ -54,6 +57,8 @@ def wrap(
     """
     if save_every < 1:
         raise UsageError(f"save_every is {save_every}; a number of steps is at least 1")
+    if written_by not in ("hosts", "client"):
+        raise UsageError(f"checkpoints are written by 'hosts' or by the 'client'; {written_by!r} is neither")
     if "://" in os.fspath(checkpoint):
         raise UsageError(
             f"checkpoints are written to a directory, and {checkpoint} is a URL; mount it, or save elsewhere"
@@ -64,4 +69,4 @@ def wrap(
         retention = Retention(keep, keep_every)
     except ValueError as error:
         raise UsageError(str(error)) from error
-    return Loop(train_step, Path(os.path.abspath(checkpoint)), save_every, retention, resume)
+    return Loop(train_step, Path(os.path.abspath(checkpoint)), save_every, retention, resume, written_by)

@@ -10,13 +10,16 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
-import checkpoint as disk
+from checkpoint import Retention
+from checkpoint import steps as steps_in
 from elastic.errors import CheckpointError
 from elastic.loop.data_position import Batches, follow
 from elastic.loop.directory_lock import DirectoryLock
+from elastic.loop.host_saver import HostSaver, on_a_pool
+from elastic.loop.kept_steps import KeptSteps
 from elastic.loop.progress import Progress
 from elastic.loop.resuming import extra_of, resume
-from elastic.loop.saver import ClientSaver, Saved, Saver
+from elastic.loop.saver import WRITER, ClientSaver, Saved, Saver
 from elastic.loop.stopping import Stopping
 from elastic.loop.tree import leaves_of
 
@@ -35,7 +38,13 @@ class Loop:
     """
 
     def __init__(
-        self, train_step: StepFunction, root: Path, save_every: int, retention: disk.Retention, resume: bool
+        self,
+        train_step: StepFunction,
+        root: Path,
+        save_every: int,
+        retention: Retention,
+        resume: bool,
+        written_by: str,
     ) -> None:
         self.state: Any = None
         self.step = 0
@@ -46,6 +55,7 @@ class Loop:
         self._save_every = save_every
         self._retention = retention
         self._resume = resume
+        self._written_by = written_by
         self._progress = Progress(root)
         self._position: Mapping[str, Any] = {}
         self._saver: Saver
@@ -93,9 +103,11 @@ class Loop:
             self._progress.resumed(self.step)
         leaves_of(self.state)  # Sooner than in the first save one is told what cannot be saved.
         self._begun = self.step
-        there = {found.number for found in disk.steps(self._root) if found.finished}
+        there = {found.number for found in steps_in(self._root) if found.finished}
         superseded = {number for number in there if number > self.step}
-        self._saver = ClientSaver(self._root, self._retention, superseded)
+        kept = KeptSteps(self._root, WRITER, self._retention, superseded)
+        by_hosts = self._written_by == "hosts" and on_a_pool()
+        self._saver = HostSaver(self._root, kept) if by_hosts else ClientSaver(self._root, kept)
         data = follow(batches, epochs, None if resumed is None else resumed.position)
         self._position = data.position()
         return data

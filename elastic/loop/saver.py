@@ -13,8 +13,9 @@ from typing import Any, Protocol
 import jax
 import numpy as np
 
-import checkpoint as disk
+from checkpoint import ArrayEntry, FileEntry, Region, begin, grid_of, of_slices, whole, write_region
 from elastic.errors import CheckpointError
+from elastic.loop.kept_steps import KeptSteps
 from elastic.loop.tree import Leaf
 
 WRITER = "client"
@@ -51,18 +52,16 @@ class ClientSaver:
     there twice. What several devices hold is read once.
     """
 
-    def __init__(self, root: Path, retention: disk.Retention, superseded: set[int]) -> None:
-        """`superseded` are steps that are there now and are not to be kept once there is a newer one."""
+    def __init__(self, root: Path, kept: KeptSteps) -> None:
         self._root = root
-        self._retention = retention
-        self._superseded = superseded
+        self._kept = kept
 
     def begin(self, step: int, leaves: Sequence[Leaf], extra: Mapping[str, Any]) -> Future[Saved]:
         future: Future[Saved] = Future()
         try:
             copies = _copied(leaves)
         except Exception as error:
-            future.set_exception(_not_saved(step, self._root, error))
+            future.set_exception(not_saved(step, self._root, error))
             return future
         thread = threading.Thread(target=self._work, args=(future, step, copies, extra), name=f"elastic-save-{step}")
         try:
@@ -75,35 +74,27 @@ class ClientSaver:
         try:
             saved = self._save(step, leaves, extra)
         except BaseException as error:
-            future.set_exception(_not_saved(step, self._root, error))
+            future.set_exception(not_saved(step, self._root, error))
         else:
             future.set_result(saved)
 
     def _save(self, step: int, leaves: list[Leaf], extra: Mapping[str, Any]) -> Saved:
         began = time.monotonic()
         entries = [_entry(leaf) for leaf in leaves]
-        unfinished = disk.begin(self._root, step, entries, WRITER)
-        files: dict[str, disk.FileEntry] = {}
+        unfinished = begin(self._root, step, entries, WRITER)
+        files: dict[str, FileEntry] = {}
         try:
             for entry in entries:
                 # Taken off the list, so that the devices' memory is free again as soon as it can be.
                 for region, values in _parts(leaves.pop(0)):
-                    files |= disk.write_region(unfinished.path, entry, region, values)
+                    files |= write_region(unfinished.path, entry, region, values)
             path = unfinished.publish(files, extra)
         except BaseException:
             unfinished.abandon()
             raise
-        saved = Saved(step, path, sum(file.bytes for file in files.values()), time.monotonic() - began)
-        try:
-            self._tidy(step)
-        except (OSError, disk.CheckpointError) as error:
-            return replace(saved, left=f"older checkpoints in {self._root} could not be removed: {error}")
-        return saved
-
-    def _tidy(self, step: int) -> None:
-        self._superseded.discard(step)
-        ours = {found.number for found in disk.steps(self._root) if found.finished and found.ours}
-        disk.tidy(self._root, self._retention.keeps(ours - self._superseded), WRITER)
+        size = sum(file.bytes for file in files.values())
+        left = self._kept.tidy(step)
+        return Saved(step, path, size, time.monotonic() - began, left)
 
 
 def _copied(leaves: Sequence[Leaf]) -> list[Leaf]:
@@ -115,29 +106,30 @@ def _copied(leaves: Sequence[Leaf]) -> list[Leaf]:
     ]
 
 
-def _entry(leaf: Leaf) -> disk.ArrayEntry:
+def _entry(leaf: Leaf) -> ArrayEntry:
     shape = leaf.value.shape
     if isinstance(leaf.value, jax.Array):
         indices = leaf.value.sharding.devices_indices_map(shape).values()
-        regions = {disk.of_slices(index, shape) for index in indices}
+        regions = {of_slices(index, shape) for index in indices}
     else:
-        regions = {disk.whole(shape)}
-    chunk = disk.grid_of(shape, regions)
-    return disk.ArrayEntry(leaf.path, leaf.value.dtype.name, shape, chunk, leaf.key_implementation)
+        regions = {whole(shape)}
+    chunk = grid_of(shape, regions)
+    return ArrayEntry(leaf.path, leaf.value.dtype.name, shape, chunk, leaf.key_implementation)
 
 
-def _parts(leaf: Leaf) -> Iterator[tuple[disk.Region, np.ndarray[Any, Any]]]:
+def _parts(leaf: Leaf) -> Iterator[tuple[Region, np.ndarray[Any, Any]]]:
     """The values of a leaf, each once."""
     shape = leaf.value.shape
     if not isinstance(leaf.value, jax.Array):
-        yield disk.whole(shape), leaf.value
+        yield whole(shape), leaf.value
         return
-    shards = {disk.of_slices(shard.index, shape): shard.data for shard in leaf.value.addressable_shards}
+    shards = {of_slices(shard.index, shape): shard.data for shard in leaf.value.addressable_shards}
     for region, data in shards.items():
         yield region, np.asarray(data)
 
 
-def _not_saved(step: int, root: Path, error: BaseException) -> CheckpointError:
+def not_saved(step: int, root: Path, error: BaseException) -> CheckpointError:
+    """The error that says which step could not be saved, and why."""
     reason = error.strerror if isinstance(error, OSError) and error.strerror else error
     failure = CheckpointError(f"step {step} was not saved in {root}: {reason}")
     failure.__cause__ = error

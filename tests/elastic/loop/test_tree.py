@@ -15,7 +15,8 @@ import pytest
 import checkpoint
 from elastic.errors import CheckpointError
 from elastic.loop import tree
-from elastic.loop.saver import ClientSaver
+from elastic.loop.kept_steps import KeptSteps
+from elastic.loop.saver import WRITER, ClientSaver
 
 Moments = namedtuple("Moments", ["mu", "nu"])
 
@@ -36,7 +37,7 @@ def save(tmp_path):
 
     def saved(state):
         leaves = tree.leaves_of(state)
-        saver = ClientSaver(tmp_path, checkpoint.Retention(), set())
+        saver = ClientSaver(tmp_path, KeptSteps(tmp_path, WRITER, checkpoint.Retention(), set()))
         path = saver.begin(1, leaves, {}).result(60).path
         manifest = checkpoint.load_manifest(path)
         read = partial(checkpoint.read_region, path, manifest)
@@ -129,7 +130,8 @@ import jax, jax.numpy as jnp, numpy as np
 from jax.sharding import NamedSharding, PartitionSpec as P
 import checkpoint
 from elastic.loop import tree
-from elastic.loop.saver import ClientSaver
+from elastic.loop.kept_steps import KeptSteps
+from elastic.loop.saver import WRITER, ClientSaver
 
 def state(shape, spec, fill):
     mesh = jax.make_mesh(shape, ("a", "b"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
@@ -139,7 +141,9 @@ def state(shape, spec, fill):
 
 given = state((2, 4), P("a", "b"), 1)
 leaves = tree.leaves_of(given)
-path = ClientSaver(Path(sys.argv[1]), checkpoint.Retention(), set()).begin(1, leaves, {}).result(60).path
+root = Path(sys.argv[1])
+kept = KeptSteps(root, WRITER, checkpoint.Retention(), set())
+path = ClientSaver(root, kept).begin(1, leaves, {}).result(60).path
 manifest = checkpoint.load_manifest(path)
 assert manifest.array(("w",)).chunk == (4, 2)
 assert len(list((path / "state" / "w" / "c").rglob("?"))) == 2 + 8, "each shard is one file"
