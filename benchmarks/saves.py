@@ -96,16 +96,16 @@ class Hosts:
         return self._saves.save(self._directory, 1, "benchmark", leaves, {}).done
 
     def load(self, like: dict[str, jax.Array]) -> dict[str, jax.Array]:
-        import checkpoint
+        from checkpoint import load_manifest, of_slices, read_region
 
         folder = self._directory / "1"
-        manifest = checkpoint.load_manifest(folder)
+        manifest = load_manifest(folder)
 
         def read(name: str, value: jax.Array) -> jax.Array:
             entry = manifest.array((name,))
 
             def region(index: tuple[slice, ...]) -> np.ndarray:
-                return checkpoint.read_region(folder, manifest, entry, checkpoint.of_slices(index, value.shape))
+                return read_region(folder, manifest, entry, of_slices(index, value.shape))
 
             return jax.make_array_from_callback(value.shape, value.sharding, region)
 
