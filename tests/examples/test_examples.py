@@ -86,6 +86,23 @@ def test_checkpointed_goes_on_where_it_was_and_on_a_mesh_of_another_shape(tmp_pa
     assert last_number("loss", whole) < 0.2
 
 
+def test_resumable_is_killed_and_ends_in_the_same_bits_on_other_devices_too(tmp_path: Path) -> None:
+    killed = start("resumable.py", str(tmp_path / "parts"), "--steps", "600", devices=4)
+    assert killed.stdout is not None
+    next(line for line in killed.stdout if line.startswith("step  150"))
+    killed.kill()
+    killed.communicate()
+    whole, parts = outputs(
+        start("resumable.py", str(tmp_path / "whole"), "--steps", "300", devices=4),
+        start("resumable.py", str(tmp_path / "parts"), "--steps", "300", devices=4),
+    )
+    assert digest(parts) == digest(whole)
+    assert parts.count("step") < whole.count("step")
+    more = outputs(start("resumable.py", str(tmp_path / "whole"), "--steps", "400", devices=8))[0]
+    assert re.findall(r"step +(\d+)", more) == ["350", "400"]
+    assert last_number("loss", more) < last_number("loss", whole) + 0.1 < 0.4
+
+
 def test_digits_are_written_as_the_files_of_mnist_and_never_replace_others(tmp_path: Path) -> None:
     out = outputs(start("digits_as_mnist.py", str(tmp_path), "--copies", "2"))[0]
     assert "2816x28x28" in out
