@@ -28,7 +28,7 @@ class Block:
     """A block of a stripe, on the host where it counts. Its name is its content's; empty if it has to be made."""
 
     name: bytes
-    bytes: int
+    size: int
     host: str
 
 
@@ -87,7 +87,7 @@ def stripes(
     loads = _Loads(apart)
     for stripe in kept:
         for block in stripe.parity:
-            loads.add(block.host, block.bytes)
+            loads.add(block.host, block.size)
     needy = [name for name in sizes if name not in covered and len(where[name]) <= m]
     big = [name for name in needy if k > 1 and sizes[name] >= small]
     new, alone = _formed(big, sizes, where, k, m, loads)
@@ -199,7 +199,7 @@ def _formed(
             data.append(Block(name, sizes[name], where[name][domain]))
             if queues[domain]:
                 heapq.heappush(heap, (minus + sizes[name], domain))
-        size = max(block.bytes for block in data)
+        size = max(block.size for block in data)
         hosts = loads.give({domain for _, domain in chosen}, size, m)
         formed.append(Stripe(tuple(data), tuple(Block(b"", size, host) for host in hosts)))
     return formed, [name for queue in queues.values() for name in queue]

@@ -9,6 +9,7 @@ one death, and its absence shows that it happened. Without the variable nothing 
     snapshot     an executor has saved a part of a snapshot, and has not told of it
     restore      an executor of a new world has restored a part of what it has to hold
     copies       an agent has sent a part of the second copies of a snapshot
+    parity       an agent has made a part of the parity of a snapshot, or of what was lost
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import signal
 from pathlib import Path
 
 DIRECTORY = "ELASTIC_FAULT_POINTS"
-POINTS = ("compile", "collective", "snapshot", "restore", "copies")
+POINTS = ("compile", "collective", "snapshot", "restore", "copies", "parity")
 
 _directory = os.environ.get(DIRECTORY)
 

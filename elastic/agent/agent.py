@@ -1,11 +1,11 @@
 """One host's agent: keeps a standby executor warm and serves the controller that uses this host.
 
 The connection to a controller carries events to it - {"standby": pid, "address"}, {"exited": pid, "reason", ...},
-{"done": order, "problem"}, {"beat": executors that moved}, with "refusals" if more connections were refused,
+{"done": order, "problem", ...}, {"beat": executors that moved}, with "refusals" if more connections were refused,
 {"draining": reason}, {"checked": seconds since all devices passed a health check}, {"wrong_result": what is wrong with
 a device} - and orders from it - {"use": pid}, {"want": "standby"}, {"kill": pid}, and on the host's memory {"send":
-digests, "to": address, "order"} and {"keep": digests, "order"}. When it ends, the executors it used are killed: nobody
-is left who could tell them anything.
+digests, "to": address, "order"}, {"make": jobs, "order"} (see `elastic.agent.parity`) and {"keep": digests, "order"}.
+When it ends, the executors it used are killed: nobody is left who could tell them anything.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from typing import Any
 
 import elastic
 from elastic import host_memory, tls, wire
+from elastic.agent import blocks, parity
 from elastic.agent.beats import BEAT_S, Beats
 from elastic.agent.copies import ROLE, Receiver, send
 from elastic.agent.device_health import DeviceHealth
@@ -176,6 +177,8 @@ class Agent:
     def _serve(self, hello: dict[str, Any], link: wire.Link) -> None:
         if hello.get("role") == ROLE:
             self._receiver.serve(link)
+        elif hello.get("role") == blocks.ROLE:
+            blocks.serve(self._settings.memory, link)
         elif hello.get("role") == "probe":
             link.send(wire.frame(self._about()))
         elif hello.get("role") != "controller":
@@ -230,6 +233,9 @@ class Agent:
         elif "send" in order:
             memory, secret = self._settings.memory, self._settings.secret
             self._work(order, lambda: send(memory, order["send"], order["to"], secret))
+        elif "make" in order:
+            memory, secret = self._settings.memory, self._settings.secret
+            self._work(order, lambda: parity.carry_out(memory, order["make"], secret))
         elif "keep" in order:
             self._work(order, lambda: host_memory.keep_only(self._settings.memory, set(order["keep"])))
 
@@ -238,14 +244,15 @@ class Agent:
             self._forking = True
             self._template.fork()
 
-    def _work(self, order: dict[str, Any], work: Callable[[], str | None]) -> None:
-        """Carries out an order in a thread and tells the controller how it went."""
+    def _work(self, order: dict[str, Any], work: Callable[[], str | dict[str, Any] | None]) -> None:
+        """Carries out an order in a thread and tells the controller how it went: what the problem is, or more."""
         loop = asyncio.get_running_loop()
 
-        def done(outcome: Future[str | None]) -> None:
+        def done(outcome: Future[str | dict[str, Any] | None]) -> None:
             error = outcome.exception() if not outcome.cancelled() else None
-            problem = str(error) if error else outcome.result()
-            loop.call_soon_threadsafe(self._tell, {"done": order["order"], "problem": problem})
+            result = str(error) if error else outcome.result()
+            more = result if isinstance(result, dict) else {"problem": result}
+            loop.call_soon_threadsafe(self._tell, {"done": order["order"], **more})
 
         self._workers.submit(work).add_done_callback(done)
 

@@ -25,8 +25,23 @@ class Exit:
     by_itself: bool
 
 
+@dataclass(frozen=True)
+class Made:
+    """What came of an order to make blocks of stripes.
+
+    Attributes:
+        digests: of the blocks, in their order; empty for those that could not be made.
+        bad: (address, digest) of blocks that were found to be missing or changed; no address for the host's own.
+        problem: why the first of those that failed did so.
+    """
+
+    digests: Sequence[bytes]
+    bad: Sequence[tuple[str, bytes]]
+    problem: str | None
+
+
 class CopyError(Exception):
-    """A host could not send or remove copies of snapshots."""
+    """A host could not send, make or remove parts of snapshots."""
 
 
 class Host:
@@ -58,7 +73,7 @@ class Host:
         self._exits: dict[int, asyncio.Future[Exit]] = {}
         self._changed = asyncio.Event()
         self._numbers = itertools.count(1)
-        self._orders: dict[int, asyncio.Future[str | None]] = {}
+        self._orders: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self.on_drain: Callable[[str], None] = lambda _: None
         """Called with the reason when the agent says that its host is about to go."""
         self.notice = ""
@@ -134,23 +149,33 @@ class Host:
 
     async def send_copies(self, digests: Sequence[bytes], to: Host) -> None:
         """Has it send copies from its memory to another host's. Raises `CopyError` if that did not succeed."""
-        await self._order({"send": list(digests), "to": to.address})
+        self._done(await self._order({"send": list(digests), "to": to.address}))
+
+    async def make_blocks(self, jobs: Sequence[dict[str, Any]]) -> Made:
+        """Has it make blocks of stripes (see `elastic.agent.parity`). Raises `CopyError` if it did not even try."""
+        said = await self._order({"make": list(jobs)})
+        if "made" not in said:
+            self._done(said)
+        return Made(said["made"], [(address, digest) for address, digest in said["bad"]], said["problem"])
 
     async def keep_copies(self, digests: Collection[bytes]) -> None:
         """Has it remove all but these from its memory. Raises `CopyError` if that did not succeed."""
-        await self._order({"keep": list(digests)})
+        self._done(await self._order({"keep": list(digests)}))
 
-    async def _order(self, order: dict[str, Any]) -> None:
+    async def _order(self, order: dict[str, Any]) -> dict[str, Any]:
+        """Gives an order; what the agent said when it was done."""
         number = next(self._numbers)
-        done: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+        done: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._orders[number] = done
         if self.failure is None:
             self._link.send(wire.frame({**order, "order": number}))
         else:
-            done.set_result(self.failure)
-        problem = await done
-        if problem:
-            raise CopyError(f"host {self.id}: {problem}")
+            done.set_result({"problem": self.failure})
+        return await done
+
+    def _done(self, said: dict[str, Any]) -> None:
+        if said["problem"]:
+            raise CopyError(f"host {self.id}: {said['problem']}")
 
     def close(self) -> None:
         self._link.close()
@@ -188,7 +213,7 @@ class Host:
         elif "done" in event:
             done = self._orders.pop(event["done"], None)
             if done is not None and not done.done():
-                done.set_result(event["problem"])
+                done.set_result(event)
         elif "refused" in event:
             self.failure = event["refused"]
         self._changed.set()
@@ -199,6 +224,6 @@ class Host:
         orders, self._orders = self._orders, {}
         for done in orders.values():
             if not done.done():
-                done.set_result(self.failure)
+                done.set_result({"problem": self.failure})
         self._changed.set()
         self._lost(self.id, self.failure)

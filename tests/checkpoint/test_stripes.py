@@ -54,7 +54,7 @@ def lost_with(gone, sizes, found, homes):
 
 
 def parity_bytes(found):
-    return sum(block.bytes for stripe in found for block in stripe.parity)
+    return sum(block.size for stripe in found for block in stripe.parity)
 
 
 # Forming
@@ -121,7 +121,7 @@ def test_a_shard_without_partners_is_copied():
 def test_a_parity_block_is_as_long_as_the_longest_shard():
     sizes, homes = {b"a": MB, b"b": 3 * MB}, {b"a": {"h0"}, b"b": {"h1"}}
     (stripe,) = stripes(sizes, homes, [], hosts(4), Protection(3, 1)).new
-    assert [block.bytes for block in stripe.parity] == [3 * MB]
+    assert [block.size for block in stripe.parity] == [3 * MB]
 
 
 def test_the_blocks_of_a_stripe_are_in_different_racks():
