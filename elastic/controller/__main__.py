@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import membership.forking  # noqa: F401  Before anything that imports gRPC.
+from checkpoint import Protection
 from elastic import stacks, wire
 from elastic.controller import status_service
 from elastic.controller.changes import Recovered
@@ -58,6 +59,9 @@ def main() -> int:
         required=True,
         metavar="SHARE",
         help="the share of the time that saving may take",
+    )
+    parser.add_argument(
+        "--protect", type=Protection.parse, default="copies=2", metavar="HOW", help="copies=N or parity=K+M"
     )
     parser.add_argument(
         "--on-loss", type=Policy, default=Policy.STACK, choices=list(Policy), help="what is done without a spare"
@@ -108,6 +112,7 @@ async def _serve(arguments: argparse.Namespace) -> None:
             arguments.virtual_devices,
             secret,
             snapshot_budget=arguments.snapshot_budget,
+            protection=arguments.protect,
             policy=arguments.on_loss,
             fence=lambda generation: _fence(claims, generation),
             released=lambda host: roster.give_back(host),

@@ -15,7 +15,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
-from checkpoint import Cadence
+from checkpoint import Cadence, Protection
 from elastic.controller.callbacks import CallbackSwitch
 from elastic.controller.changes import Recovered
 from elastic.controller.hosts import Host
@@ -33,6 +33,9 @@ from elastic.errors import HostLostError, PoolError
 log = logging.getLogger(__name__)
 
 
+_TWO_COPIES = Protection()
+
+
 async def _no_fence(_: int) -> None:
     pass
 
@@ -46,6 +49,7 @@ class Run:
         secret: bytes,
         *,
         snapshot_budget: float = Cadence.budget,
+        protection: Protection = _TWO_COPIES,
         policy: Policy = Policy.STACK,
         fence: Callable[[int], Awaitable[None]] = _no_fence,
         released: Callable[[str], None] = lambda _: None,
@@ -55,7 +59,8 @@ class Run:
     ) -> None:
         """With 0 virtual devices there are as many as the hosts have that the run begins with. `snapshot_budget` is
         the share of the time that saving may take; with 0 a snapshot is only taken when the journal is full or hosts
-        come and go. `policy` says what is done when a host is lost and no other can take its place.
+        come and go. `protection` says how what is saved survives the loss of hosts, `policy` what is done when a host
+        is lost and no other can take its place.
 
         `fence(generation)` is awaited before a world is formed: from then on nobody listens to those before it.
         `released(host)` is called when a host that drained holds nothing any more, or is of no use, `waits(host,
@@ -73,7 +78,7 @@ class Run:
         self._worlds = Worlds(
             secret, self.callbacks, line.requests, policy, fence=fence, released=released, failed=self._world_failed
         )
-        self._snapshots = Snapshots(self._worlds.hosts)
+        self._snapshots = Snapshots(self._worlds.hosts, protection)
         self._worlds.on_lost = self._snapshots.host_lost
         self._recovery = Recovery(
             line,

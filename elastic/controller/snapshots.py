@@ -1,7 +1,8 @@
 """Snapshots of a run: taken from one world, kept in the memory of hosts, brought back into another world.
 
-Consistent by position in the stream, and all or nothing: until every shard is in the memory of two hosts (of one, in a
-pool of one) the snapshot before stays the one that counts. The shards themselves never pass the controller.
+Consistent by position in the stream, and all or nothing: until every shard is protected against the loss of hosts - in
+the memory of two hosts (of one, in a pool of one), or by parity (`stripes`) - the snapshot before stays the one that
+counts. The shards themselves never pass the controller.
 """
 
 from __future__ import annotations
@@ -14,21 +15,20 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from checkpoint import Copy, Kind, Need, Shard, plan, second_homes
+from checkpoint import Copy, Kind, Need, Protection, Shard, Stripe, plan, second_homes
 from elastic.commands import Command
 from elastic.controller.hosts import CopyError, Host
 from elastic.controller.status_report import SnapshotFacts
+from elastic.controller.stripes import Digest, Parity, Ways
 from elastic.controller.world import World, WorldLost
 from elastic.status import Code, StatusError
 
 log = logging.getLogger(__name__)
 
-Digest = bytes
 Record = list[Any]
 """One shard (see `executor.snapshots`)."""
 
-Ways = dict[tuple[str, str], list[Digest]]
-"""(from host, to host) -> what goes that way."""
+_TWO_COPIES = Protection()
 
 _ROUNDS = 4
 """How often a restore may find that copies are bad before it gives up."""
@@ -41,10 +41,12 @@ class SnapshotError(Exception):
 class DataLossError(StatusError):
     """Every copy of some shards is gone."""
 
-    def __init__(self, arrays: Iterable[int]) -> None:
+    def __init__(self, arrays: Iterable[int], bad: str = "") -> None:
+        """`bad` says which copies or blocks were bad, if any were."""
         self.arrays = frozenset(arrays)
         text = ", ".join(str(array) for array in sorted(self.arrays))
-        super().__init__(Code.DATA_LOSS, f"every copy of arrays {text} is lost: too many hosts died at once")
+        why = bad or "too many hosts died at once"
+        super().__init__(Code.DATA_LOSS, f"every copy of arrays {text} is lost: {why}")
 
 
 @dataclass(frozen=True)
@@ -54,8 +56,9 @@ class Snapshot:
     Attributes:
         number: grows with each that is tried.
         records: by (array, device); device -1 for what all hosts are told, errors and ends of executions.
-        homes: by digest, the hosts that hold the bytes.
+        homes: by digest, the hosts that hold the bytes, of shards and of parity.
         seconds: how long the slowest host was busy saving.
+        stripes: those that protect shards by parity.
     """
 
     number: int
@@ -63,6 +66,7 @@ class Snapshot:
     records: dict[tuple[int, int], Record]
     homes: dict[Digest, set[str]]
     seconds: float
+    stripes: tuple[Stripe, ...] = ()
 
     @property
     def nbytes(self) -> int:
@@ -77,7 +81,7 @@ EMPTY = Snapshot(0, 0, {}, {}, 0.0)
 class Snapshots:
     """The snapshot that counts."""
 
-    def __init__(self, hosts: Mapping[str, Host]) -> None:
+    def __init__(self, hosts: Mapping[str, Host], protection: Protection = _TWO_COPIES) -> None:
         """`hosts` are those that live; the run keeps it up to date."""
         self.committed = EMPTY
         self.committed_at: float | None = None
@@ -86,6 +90,7 @@ class Snapshots:
         """Whether a host is gone that held a part of it, and `protect` was not called since."""
         self._hosts = hosts
         self._numbers = itertools.count(1)
+        self._parity = Parity(hosts, protection)
 
     async def take(self, world: World, position: int) -> Snapshot:
         """A snapshot of a world at this point of the stream; it does not count before `commit`.
@@ -107,18 +112,20 @@ class Snapshots:
                 records[record[0], record[1]] = record
                 if record[2] == "bytes":
                     homes.setdefault(record[-1], set()).add(host)
-        ways = self._second_homes(records.values(), homes)
-        for digest, holders in homes.items():
-            holders |= self._living(self.committed.homes.get(digest, set()))
-        await self._copy(ways, homes)
-        return Snapshot(number, position, records, homes, seconds)
+        stripes = await self._protect(records.values(), homes)
+        return Snapshot(number, position, records, homes, seconds, stripes)
 
     async def protect(self) -> None:
-        """Sends what only one host has any more to a second one. Raises `SnapshotError`."""
+        """Sends what only one host has any more to a second one, or makes its parity. Raises `SnapshotError`."""
         snapshot = self.committed
-        homes = {digest: self._living(holders) for digest, holders in snapshot.homes.items()}
-        there = [record for record in snapshot.records.values() if record[2] == "bytes" and homes[record[-1]]]
-        await self._copy(self._second_homes(there, homes), snapshot.homes)
+        shards = [record for record in snapshot.records.values() if record[2] == "bytes"]
+        there = [record for record in shards if self._living(snapshot.homes[record[-1]])]
+        stripes = await self._protect(there, snapshot.homes)
+        if self.committed is snapshot:
+            # Those of shards that nobody has any more stay: these are rebuilt when they are restored.
+            gone = {record[-1] for record in shards} - {record[-1] for record in there}
+            still = (old for old in snapshot.stripes if any(block.name in gone for block in old.data))
+            self.committed = replace(snapshot, stripes=(*stripes, *still))
         self.exposed = False
 
     async def commit(self, snapshot: Snapshot) -> None:
@@ -126,14 +133,24 @@ class Snapshots:
         self.committed = snapshot
         self.committed_at = time.monotonic()
         self.exposed = any(not holders <= self._hosts.keys() for holders in snapshot.homes.values())
+        self._parity.committed()
         await self.tidy()
 
     def facts(self, now: float) -> SnapshotFacts:
         """What there is, at a time of the monotonic clock."""
         snapshot = self.committed
         age = None if snapshot is EMPTY or self.committed_at is None else now - self.committed_at
-        copies = min((len(self._living(holders)) for holders in snapshot.homes.values()), default=0)
-        return SnapshotFacts(snapshot.position, age, snapshot.nbytes, copies)
+        sizes = {digest: size for digest, (_, _, size) in _shards(snapshot.records.values()).items()}
+        copies = {digest: len(self._living(snapshot.homes[digest])) for digest in sizes}
+        return SnapshotFacts(
+            snapshot.position,
+            age,
+            snapshot.nbytes,
+            min(copies.values(), default=0),
+            protection=str(self._parity.protection),
+            copies_bytes=sum(max(0, copies[digest] - 1) * size for digest, size in sizes.items()),
+            parity_bytes=sum(block.size for stripe in snapshot.stripes for block in stripe.parity),
+        )
 
     def host_lost(self, id: str) -> None:
         """What a host held is gone with its agent."""
@@ -162,8 +179,11 @@ class Snapshots:
         if arrays:
             records = {key: record for key, record in snapshot.records.items() if key[0] not in devices}
             needed = {record[-1] for record in records.values() if record[2] == "bytes"}
+            # Of a stripe the others are made, so it stays as long as it protects anything.
+            stripes = tuple(old for old in snapshot.stripes if any(block.name in needed for block in old.data))
+            needed.update(block.name for stripe in stripes for block in stripe.blocks)
             homes = {digest: holders for digest, holders in snapshot.homes.items() if digest in needed}
-            self.committed = replace(snapshot, records=records, homes=homes)
+            self.committed = replace(snapshot, records=records, homes=homes, stripes=stripes)
         return {array: tuple(found) for array, found in devices.items()}
 
     async def restore(self, world: World) -> None:
@@ -180,7 +200,7 @@ class Snapshots:
             for (_, device), record in missing.items():
                 for host in (world.placement.host_of(device),) if device >= 0 else world.placement.hosts:
                     wanted[host].append(record)
-            await self._copy(self._fetches(wanted), snapshot.homes)
+            await self._copy(await self._rebuilt(wanted), snapshot.homes)
             answers = await world.call_each(Command.RESTORE, lambda host: [snapshot.number, wanted[host]])  # noqa: B023
             missing = {}
             for host, bad in answers.items():
@@ -188,14 +208,32 @@ class Snapshots:
                     raise SnapshotError(f"host {host} could not restore: {bad}")
                 for record in wanted[host]:
                     if record[2] == "bytes" and record[-1] in bad:
-                        log.error("host %s: the copy %s is bad", host, record[-1].hex())
-                        snapshot.homes[record[-1]].discard(host)
+                        self._parity.note_bad(record[-1], host, snapshot.homes)
                         missing[record[0], record[1]] = record
         if missing:
             raise DataLossError(array for array, _ in missing)
 
-    def _fetches(self, wanted: Mapping[str, list[Record]]) -> Ways:
-        """What to send, so that every host has what is wanted of it. Raises `DataLossError`."""
+    async def _rebuilt(self, wanted: Mapping[str, list[Record]]) -> Ways:
+        """What to send, when what nobody has any more was rebuilt. Raises `DataLossError` or `SnapshotError`."""
+        snapshot = self.committed
+        while True:
+            found = self._parity.rebuildable(snapshot.stripes, snapshot.homes)
+            ways, rebuilds = self._fetches(wanted, found)
+            if not rebuilds:
+                return ways
+            # Each time that something is still not there a bad block was found, which is not used again.
+            try:
+                await self._parity.rebuild(rebuilds, found, snapshot.homes)
+            except CopyError as error:
+                raise SnapshotError(str(error)) from None
+
+    def _fetches(
+        self, wanted: Mapping[str, list[Record]], found: Mapping[Digest, Stripe]
+    ) -> tuple[Ways, dict[Digest, str]]:
+        """What to send, so that every host has what is wanted of it, and where to rebuild what. Raises `DataLossError`.
+
+        `found` are contents that can be rebuilt.
+        """
         shards = _shards(record for records in wanted.values() for record in records)
         needs = {
             (host, record[-1]): Need(*shards[record[-1]][:2], record[-2], host)
@@ -203,31 +241,57 @@ class Snapshots:
             for record in records
             if record[2] == "bytes"
         }
-        copies = {
-            shards[digest][:2]: [Copy(Kind.PEER, host) for host in sorted(self._living(holders))]
-            for digest, holders in self.committed.homes.items()
-            if digest in shards
-        }
+        wanted_by: dict[Digest, list[str]] = {}
+        for host, digest in needs:
+            wanted_by.setdefault(digest, []).append(host)
+        copies: dict[tuple[int, int], list[Copy]] = {}
+        for digest, shard in shards.items():
+            if there := self._living(self.committed.homes.get(digest, set())):
+                copies[shard[:2]] = [Copy(Kind.PEER, host) for host in sorted(there)]
+            elif digest in found:
+                copies[shard[:2]] = [Copy(Kind.PARITY, host) for host in wanted_by[digest]]
         chosen = plan(list(needs.values()), copies)
         digests = {shard[:2]: digest for digest, shard in shards.items()}
         if chosen.lost:
             lost = {digests[array, shard] for array, gone in chosen.lost.items() for shard in gone}
             records = (record for records in wanted.values() for record in records)
-            raise DataLossError(record[0] for record in records if record[2] == "bytes" and record[-1] in lost)
+            arrays = (record[0] for record in records if record[2] == "bytes" and record[-1] in lost)
+            raise DataLossError(arrays, self._parity.bad_of(lost, self.committed.stripes))
         ways: Ways = {}
+        rebuilds: dict[Digest, str] = {}
         for transfer in chosen.transfers:
             need, source = transfer.need, transfer.source.host
-            if source != need.host:
-                ways.setdefault((source, need.host), []).append(digests[need.array, need.shard])
+            digest = digests[need.array, need.shard]
+            if transfer.source.kind is Kind.PARITY:
+                rebuilds.setdefault(digest, source)
+            elif source != need.host:
+                ways.setdefault((source, need.host), []).append(digest)
         log.info("restore: %s", chosen.reason)
-        return ways
+        return ways, rebuilds
 
-    def _second_homes(self, records: Iterable[Record], homes: Mapping[Digest, set[str]]) -> Ways:
-        """What to send, so that two hosts have everything. Raises `SnapshotError` if nobody has some of it any more."""
-        shards = _shards(records)
-        before = self.committed.homes
-        if not all(self._living(homes[digest] | before.get(digest, set())) for digest in shards):
+    async def _protect(self, records: Iterable[Record], homes: dict[Digest, set[str]]) -> tuple[Stripe, ...]:
+        """Has all shards protected, whose `homes` these are, and notes there what is then where; the stripes.
+
+        Raises `SnapshotError`.
+        """
+        shards, before = _shards(records), self.committed
+        if not all(self._living(homes[digest] | before.homes.get(digest, set())) for digest in shards):
             raise SnapshotError("a host was lost with what it had saved")
+        copied = self._parity.protection == _TWO_COPIES
+        ways = self._second_homes(shards, homes) if copied else {}
+        for digest, holders in homes.items():
+            holders |= self._living(before.homes.get(digest, set()))
+        if copied:
+            await self._copy(ways, homes)
+            return ()
+        try:
+            return await self._parity.protect(shards, homes, before, self._domains(shards, homes), self._copy)
+        except CopyError as error:
+            raise SnapshotError(str(error)) from None
+
+    def _second_homes(self, shards: Mapping[Digest, tuple[int, int, int]], homes: Mapping[Digest, set[str]]) -> Ways:
+        """What to send, so that two hosts have everything."""
+        before = self.committed.homes
         digests = {shard[:2]: digest for digest, shard in shards.items()}
         listed = [
             Shard(
@@ -237,15 +301,17 @@ class Snapshots:
             )
             for digest, shard in shards.items()
         ]
-        # Those that are about to go count only for as long as they hold something.
-        going = {id for id, host in self._hosts.items() if host.draining}
-        domains = {id: id for id in self._hosts if id not in going or any(id in homes[digest] for digest in shards)}
-        copies = second_homes(listed, domains)
+        copies = second_homes(listed, self._domains(shards, homes))
         ways: Ways = {}
         for shard, to in copies.peers.items():
             digest = digests[shard]
             ways.setdefault((min(self._living(homes[digest])), to), []).append(digest)
         return ways
+
+    def _domains(self, shards: Iterable[Digest], homes: Mapping[Digest, set[str]]) -> dict[str, str]:
+        """Living hosts, each a failure domain; those that are about to go count only while they hold something."""
+        going = {id for id, host in self._hosts.items() if host.draining}
+        return {id: id for id in self._hosts if id not in going or any(id in homes[digest] for digest in shards)}
 
     async def _copy(self, ways: Ways, homes: dict[Digest, set[str]]) -> None:
         """Sends copies and notes their new homes. Raises `SnapshotError`."""
