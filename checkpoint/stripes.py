@@ -55,6 +55,8 @@ class Stripes:
     """Those whose parity has to be made."""
     copies: Mapping[bytes, tuple[str, ...]]
     """Shard -> the hosts that are to get a full copy."""
+    copied: tuple[bytes, ...]
+    """Shards that full copies protect, new ones or some from before."""
     exposed: tuple[bytes, ...]
     """Shards that do not survive the loss of any m hosts even then, for want of hosts."""
     load: Mapping[str, int]
@@ -65,6 +67,7 @@ class Stripes:
 def stripes(
     sizes: Mapping[bytes, int],
     homes: Homes,
+    kept_by: Homes,
     before: Sequence[Stripe],
     domains: Mapping[str, str],
     protection: Protection,
@@ -72,15 +75,16 @@ def stripes(
 ) -> Stripes:
     """Chooses stripes for shards, given by the names of their contents and their sizes in bytes.
 
-    Shards that change together should follow each other, so that their stripes go together. `domains` gives each living
-    host its failure domain; where there are too few of these for m losses, hosts have to do. Raises `ValueError` for a
-    shard that is on no living host.
+    Shards that change together should follow each other, so that their stripes go together. `homes` are the hosts that
+    have shards in any case, or parity from before; `kept_by` those that keep copies, which go where parity will do.
+    `domains` gives each living host its failure domain; where there are too few of these for m losses, hosts have to
+    do. Raises `ValueError` for a shard that is on no living host.
     """
     apart = domains if len(set(domains.values())) > protection.m else {host: host for host in domains}
     count = len(set(apart.values()))
     m = min(protection.m, count - 1)
     k = min(protection.k, count - m)
-    where = {name: _by_domain(homes[name], apart) for name in sizes}
+    where = {name: _by_domain(homes[name], apart) or _by_domain(kept_by.get(name, ()), apart) for name in sizes}
     if lost := [name for name, there in where.items() if not there]:
         raise ValueError(f"the shard {lost[0].hex()} is on no living host; it cannot be protected")
     kept, covered = _kept(sizes, homes, before, apart, m)
@@ -93,21 +97,24 @@ def stripes(
     new, alone = _formed(big, sizes, where, k, m, loads)
     copies: dict[bytes, tuple[str, ...]] = {}
     taken = set(big)
-    for name in sorted([*alone, *(name for name in needy if name not in taken)], key=lambda name: -sizes[name]):
-        if to := loads.give(where[name].keys(), sizes[name], m + 1 - len(where[name])):
+    copied = sorted([*alone, *(name for name in needy if name not in taken)], key=lambda name: -sizes[name])
+    for name in copied:
+        there = where[name].keys() | _by_domain(kept_by.get(name, ()), apart)
+        if to := loads.give(there, sizes[name], m + 1 - len(there)):
             copies[name] = to
     exposed = tuple(sizes) if len(set(domains.values())) <= protection.m else ()
-    reason = f"{len(sizes) - len(needy)} of {len(sizes)} shards need nothing new"
+    idle = len(sizes) - len(needy) + len(copied) - len(copies)
+    reason = f"{idle} of {len(sizes)} shards need nothing new"
     if count == 1:
         reason += ": the pool has one host, which alone holds them"
     else:
-        parity = f"{len(needy) - len(copies)} get parity in {len(new)} stripes of up to {k}+{m}"
+        parity = f"{len(needy) - len(copied)} get parity in {len(new)} stripes of up to {k}+{m}"
         reason += f", {parity}, {len(copies)} get copies"
         if exposed:
             reason += (
                 f"; with less than {protection.m + 1} failure domains not every loss of {protection.m} is survived"
             )
-    return Stripes(tuple(kept), tuple(new), copies, exposed, loads.load, reason)
+    return Stripes(tuple(kept), tuple(new), copies, tuple(copied), exposed, loads.load, reason)
 
 
 def rebuildable(found: Sequence[Stripe], homes: Homes, living: Collection[str]) -> dict[bytes, Stripe]:

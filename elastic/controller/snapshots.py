@@ -277,11 +277,10 @@ class Snapshots:
         shards, before = _shards(records), self.committed
         if not all(self._living(homes[digest] | before.homes.get(digest, set())) for digest in shards):
             raise SnapshotError("a host was lost with what it had saved")
-        copied = self._parity.protection == _TWO_COPIES
-        ways = self._second_homes(shards, homes) if copied else {}
-        for digest, holders in homes.items():
-            holders |= self._living(before.homes.get(digest, set()))
-        if copied:
+        if self._parity.protection == _TWO_COPIES:
+            ways = self._second_homes(shards, homes)
+            for digest, holders in homes.items():
+                holders |= self._living(before.homes.get(digest, set()))
             await self._copy(ways, homes)
             return ()
         try:

@@ -64,13 +64,18 @@ class Parity:
     ) -> tuple[Stripe, ...]:
         """Has shards protected, content -> (array, device, bytes); notes in `homes` what is then where. The stripes.
 
-        `before` is the snapshot that counts, `domains` are hosts that may be used. Raises `CopyError`, and what `copy`
-        raises.
+        `homes` are the hosts that have shards in any case, `before` is the snapshot that counts, with its copies, and
+        `domains` are hosts that may be used. Raises `CopyError`, and what `copy` raises.
         """
         sizes = {digest: size for digest, (_, _, size) in sorted(shards.items(), key=lambda item: item[1][:2])}
         parity = {block.name: before.homes.get(block.name, set()) for old in before.stripes for block in old.parity}
-        chosen = stripes(sizes, {**parity, **homes}, before.stripes, domains, self.protection)
+        kept_by = {digest: before.homes.get(digest, set()) - homes[digest] for digest in shards}
+        chosen = stripes(sizes, {**parity, **homes}, kept_by, before.stripes, domains, self.protection)
         log.info("parity: %s", chosen.reason)
+        copied = set(chosen.copied)
+        for digest in shards:
+            if digest in copied or not self._living(homes[digest]):
+                homes[digest].update(self._living(kept_by[digest]))
         for stripe in chosen.kept:
             for block in stripe.parity:
                 homes.setdefault(block.name, set()).update(self._living(parity[block.name]))
@@ -79,16 +84,12 @@ class Parity:
             for to in hosts:
                 ways.setdefault((self._living(homes[digest])[0], to), []).append(digest)
         await copy(ways, homes)
-        try:
-            return (*chosen.kept, *await self._encode(chosen.new, homes))
-        finally:
-            for digest, holders in homes.items():  # What was found to be bad is so for the snapshot before, too.
-                before.homes.get(digest, set()).intersection_update(holders)
+        return (*chosen.kept, *await self._encode(chosen.new, homes, before.homes))
 
-    async def _encode(self, new: Sequence[Stripe], homes: Homes) -> list[Stripe]:
+    async def _encode(self, new: Sequence[Stripe], homes: Homes, before: Homes) -> list[Stripe]:
         """Has the parity of stripes made and notes where it is; the stripes with its names."""
         orders = [_Order(stripe, number, block.host) for stripe in new for number, block in _parity_of(stripe)]
-        names = await self._make(orders, homes)
+        names = await self._make(orders, homes, before)
         if missing := [order for order in orders if order not in names]:
             words = self.bad_of({block.name for block in missing[0].stripe.data}, ())
             raise CopyError(f"host {missing[0].host} could not make parity: {words}")
@@ -116,11 +117,12 @@ class Parity:
         orders = [_Order(found[digest], _number_of(digest, found[digest]), host) for digest, host in at.items()]
         await self._make(orders, homes)
 
-    def note_bad(self, digest: Digest, host: str, homes: Homes) -> None:
+    def note_bad(self, digest: Digest, host: str, *of: Homes) -> None:
         """A host's copy of a content is missing or was changed; it counts no more."""
         self._bad[digest] = f"the copy {digest.hex()} on host {host} is bad"
         log.error("%s", self._bad[digest])
-        homes.get(digest, set()).discard(host)
+        for homes in of:
+            homes.get(digest, set()).discard(host)
 
     def bad_of(self, lost: set[Digest], found: Iterable[Stripe]) -> str:
         """Which copies of contents, and which blocks that could have given them back, were bad, in words."""
@@ -132,9 +134,11 @@ class Parity:
         """Another snapshot counts: what was bad before is of no interest any more."""
         self._bad.clear()
 
-    async def _make(self, orders: Sequence[_Order], homes: Homes) -> dict[_Order, Digest]:
-        """Has blocks made, all hosts at once; those that are there then. Raises `CopyError` if it is no bad block's
-        fault that one is not."""
+    async def _make(self, orders: Sequence[_Order], homes: Homes, *others: Homes) -> dict[_Order, Digest]:
+        """Has blocks made, all hosts at once, and notes them in `homes`; those that are there then.
+
+        What is bad is taken out of `others`, too. Raises `CopyError` if it is no bad block's fault that one is missing.
+        """
         of_hosts: dict[str, list[_Order]] = {}
         for order in orders:
             of_hosts.setdefault(order.host, []).append(order)
@@ -148,7 +152,7 @@ class Parity:
                 failures.append(outcome)
                 continue
             for address, digest in outcome.bad:
-                self.note_bad(digest, self._host_at(address) or host, homes)
+                self.note_bad(digest, self._host_at(address) or host, homes, *others)
             if outcome.problem and not outcome.bad:
                 failures.append(CopyError(f"host {host}: {outcome.problem}"))
             for order, digest in zip(told, outcome.digests, strict=True):

@@ -64,7 +64,7 @@ def parity_bytes(found):
 def test_shards_that_lie_on_every_host_cost_m_of_k_in_memory_evenly(count, k, m):
     pool = hosts(count)
     sizes, homes = fsdp(pool, 3 * k)
-    chosen = stripes(sizes, homes, [], pool, Protection(k, m))
+    chosen = stripes(sizes, homes, {}, [], pool, Protection(k, m))
     assert not chosen.copies
     assert parity_bytes(chosen.new) * k == sum(sizes.values()) * m
     assert max(chosen.load.values()) - min(chosen.load.values()) <= 2 * MB
@@ -73,14 +73,14 @@ def test_shards_that_lie_on_every_host_cost_m_of_k_in_memory_evenly(count, k, m)
 def test_the_blocks_of_a_stripe_are_on_different_hosts():
     pool = hosts(6)
     sizes, homes = fsdp(pool, 5)
-    for stripe in stripes(sizes, homes, [], pool, Protection(3, 2)).new:
+    for stripe in stripes(sizes, homes, {}, [], pool, Protection(3, 2)).new:
         assert len({block.host for block in stripe.blocks}) == 5
 
 
 def test_what_the_sharding_replicates_on_enough_hosts_needs_nothing():
     sizes = {b"twice": MB, b"three times": MB}
     homes = {b"twice": {"h0", "h1"}, b"three times": {"h0", "h1", "h2"}}
-    chosen = stripes(sizes, homes, [], hosts(4), Protection(2, 2))
+    chosen = stripes(sizes, homes, {}, [], hosts(4), Protection(2, 2))
     assert (chosen.new, set(chosen.copies)) == ((), {b"twice"})
 
 
@@ -88,13 +88,13 @@ def test_what_the_sharding_replicates_on_enough_hosts_needs_nothing():
 def test_in_a_small_pool_stripes_are_narrower(count, k, m):
     pool = hosts(count)
     sizes, homes = fsdp(pool, 6)
-    chosen = stripes(sizes, homes, [], pool, Protection(8, m))
+    chosen = stripes(sizes, homes, {}, [], pool, Protection(8, m))
     assert max(len(stripe.data) for stripe in chosen.new) == count - m >= k
 
 
 def test_two_hosts_copy_to_each_other():
     sizes, homes = fsdp(hosts(2), 2)
-    chosen = stripes(sizes, homes, [], hosts(2), Protection(3, 1))
+    chosen = stripes(sizes, homes, {}, [], hosts(2), Protection(3, 1))
     assert not chosen.new
     assert all({*to, *homes[name]} == {"h0", "h1"} for name, to in chosen.copies.items())
     assert len(chosen.copies) == 4
@@ -102,32 +102,32 @@ def test_two_hosts_copy_to_each_other():
 
 def test_one_host_can_do_nothing_and_says_so():
     sizes, homes = fsdp(hosts(1), 8)
-    chosen = stripes(sizes, homes, [], hosts(1), Protection(3, 1))
+    chosen = stripes(sizes, homes, {}, [], hosts(1), Protection(3, 1))
     assert (chosen.new, chosen.copies, set(chosen.exposed)) == ((), {}, set(sizes))
     assert chosen.reason == "8 of 8 shards need nothing new: the pool has one host, which alone holds them"
 
 
 def test_small_shards_are_copied_since_parity_would_save_nothing():
     sizes, homes = fsdp(hosts(4), 1, SMALL - 1)
-    chosen = stripes(sizes, homes, [], hosts(4), Protection(3, 1))
+    chosen = stripes(sizes, homes, {}, [], hosts(4), Protection(3, 1))
     assert (chosen.new, set(chosen.copies)) == ((), set(sizes))
 
 
 def test_a_shard_without_partners_is_copied():
     sizes, homes = {b"a": MB, b"b": MB}, {b"a": {"h0"}, b"b": {"h0"}}
-    assert set(stripes(sizes, homes, [], hosts(4), Protection(3, 1)).copies) == {b"a", b"b"}
+    assert set(stripes(sizes, homes, {}, [], hosts(4), Protection(3, 1)).copies) == {b"a", b"b"}
 
 
 def test_a_parity_block_is_as_long_as_the_longest_shard():
     sizes, homes = {b"a": MB, b"b": 3 * MB}, {b"a": {"h0"}, b"b": {"h1"}}
-    (stripe,) = stripes(sizes, homes, [], hosts(4), Protection(3, 1)).new
+    (stripe,) = stripes(sizes, homes, {}, [], hosts(4), Protection(3, 1)).new
     assert [block.size for block in stripe.parity] == [3 * MB]
 
 
 def test_the_blocks_of_a_stripe_are_in_different_racks():
     racks = {f"h{number}": f"rack{number % 4}" for number in range(8)}
     sizes, homes = fsdp(racks, 4)
-    chosen = stripes(sizes, homes, [], racks, Protection(3, 1))
+    chosen = stripes(sizes, homes, {}, [], racks, Protection(3, 1))
     assert not chosen.exposed
     assert max(len(stripe.blocks) for stripe in chosen.new) == 4
     for stripe in chosen.new:
@@ -137,7 +137,7 @@ def test_the_blocks_of_a_stripe_are_in_different_racks():
 def test_where_racks_are_too_few_hosts_have_to_do_and_that_is_said():
     racks = {"h0": "left", "h1": "left", "h2": "right", "h3": "right"}
     sizes, homes = fsdp(racks, 2)
-    chosen = stripes(sizes, homes, [], racks, Protection(2, 2))
+    chosen = stripes(sizes, homes, {}, [], racks, Protection(2, 2))
     assert set(chosen.exposed) == set(sizes)
     assert chosen.reason.endswith("; with less than 3 failure domains not every loss of 2 is survived")
     found, there = made(chosen, homes)
@@ -146,7 +146,7 @@ def test_where_racks_are_too_few_hosts_have_to_do_and_that_is_said():
 
 def test_a_shard_that_is_on_no_living_host_is_an_error_with_its_name():
     with pytest.raises(ValueError, match=f"the shard {b'x'.hex()} is on no living host"):
-        stripes({b"x": 1}, {b"x": {"gone"}}, [], hosts(4), Protection(3, 1))
+        stripes({b"x": 1}, {b"x": {"gone"}}, {}, [], hosts(4), Protection(3, 1))
 
 
 # What was done before
@@ -155,21 +155,21 @@ def test_a_shard_that_is_on_no_living_host_is_an_error_with_its_name():
 def test_a_stripe_that_is_whole_is_not_encoded_again():
     pool = hosts(4)
     sizes, homes = fsdp(pool, 3)
-    found, homes = made(stripes(sizes, homes, [], pool, Protection(3, 1)), homes)
-    again = stripes(sizes, homes, found, pool, Protection(3, 1))
+    found, homes = made(stripes(sizes, homes, {}, [], pool, Protection(3, 1)), homes)
+    again = stripes(sizes, homes, {}, found, pool, Protection(3, 1))
     assert (list(again.kept), again.new, again.copies) == (found, (), {})
-    grown = stripes(sizes, homes, found, hosts(5), Protection(3, 1))
+    grown = stripes(sizes, homes, {}, found, hosts(5), Protection(3, 1))
     assert (list(grown.kept), grown.new) == (found, ())
 
 
 def test_only_stripes_with_something_new_are_encoded():
     pool = hosts(4)
     sizes, homes = fsdp(pool, 3)
-    found, homes = made(stripes(sizes, homes, [], pool, Protection(3, 1)), homes)
+    found, homes = made(stripes(sizes, homes, {}, [], pool, Protection(3, 1)), homes)
     changed = found[1].data[0]
     del sizes[changed.name]
     sizes[b"new"], homes[b"new"] = MB, {changed.host}
-    again = stripes(sizes, homes, found, pool, Protection(3, 1))
+    again = stripes(sizes, homes, {}, found, pool, Protection(3, 1))
     assert list(again.kept) == [stripe for stripe in found if stripe is not found[1]]
     assert {block.name for stripe in again.new for block in stripe.data} == (
         {b"new"} | {block.name for block in found[1].data if block is not changed}
@@ -180,10 +180,25 @@ def test_a_block_that_moved_counts_where_it_is_now():
     pool = hosts(5)
     stripe = Stripe((Block(b"a", MB, "h0"), Block(b"b", MB, "h1")), (Block(b"p", MB, "h2"),))
     homes = {b"a": {"h3"}, b"b": {"h1"}, b"p": {"h2"}}
-    (kept,) = stripes({b"a": MB, b"b": MB}, homes, [stripe], pool, Protection(2, 1)).kept
+    (kept,) = stripes({b"a": MB, b"b": MB}, homes, {}, [stripe], pool, Protection(2, 1)).kept
     assert [block.host for block in kept.blocks] == ["h3", "h1", "h2"]
     homes[b"a"] = {"h2"}  # Where the parity is.
-    assert not stripes({b"a": MB, b"b": MB}, homes, [stripe], pool, Protection(2, 1)).kept
+    assert not stripes({b"a": MB, b"b": MB}, homes, {}, [stripe], pool, Protection(2, 1)).kept
+
+
+def test_copies_from_before_give_way_to_parity_where_there_are_hosts_again():
+    sizes, homes = fsdp(hosts(2), 2)
+    kept_by = {name: {"h0", "h1"} - there for name, there in homes.items()}
+    two = stripes(sizes, homes, kept_by, [], hosts(2), Protection(2, 1))
+    assert (two.new, two.copies, set(two.copied)) == ((), {}, set(sizes))
+    three = stripes(sizes, homes, kept_by, [], hosts(3), Protection(2, 1))
+    assert (len(three.new), three.copied) == (2, ())
+
+
+def test_a_copy_from_before_counts_where_a_shard_has_no_partners():
+    chosen = stripes({b"a": MB}, {b"a": {"h0"}}, {b"a": {"h1"}}, [], hosts(4), Protection(2, 2))
+    assert (set(chosen.copied), len(chosen.copies[b"a"])) == ({b"a"}, 1)
+    assert not {"h0", "h1"} & set(chosen.copies[b"a"])
 
 
 def test_what_can_be_rebuilt_has_k_other_blocks_on_living_hosts():
@@ -222,7 +237,7 @@ def losses(domains, m):
 @given(pools())
 def test_nothing_is_lost_with_any_m_hosts(pool):
     sizes, homes, domains, protection = pool
-    found, there = made(stripes(sizes, homes, [], domains, protection, small=5), homes)
+    found, there = made(stripes(sizes, homes, {}, [], domains, protection, small=5), homes)
     for gone in losses(domains, protection.m):
         assert not lost_with(gone, sizes, found, there)
 
@@ -231,7 +246,7 @@ def test_nothing_is_lost_with_any_m_hosts(pool):
 @given(pools(), st.data())
 def test_nor_after_hosts_were_lost_and_shards_changed(pool, data):
     sizes, homes, domains, protection = pool
-    found, homes = made(stripes(sizes, homes, [], domains, protection, small=5), homes)
+    found, homes = made(stripes(sizes, homes, {}, [], domains, protection, small=5), homes)
     gone = data.draw(st.sampled_from(list(losses(domains, protection.m))))
     domains = {host: domain for host, domain in domains.items() if host not in gone}
     living = {name: at - gone for name, at in homes.items()}
@@ -241,7 +256,13 @@ def test_nor_after_hosts_were_lost_and_shards_changed(pool, data):
     for name in [name for name in sizes if data.draw(st.booleans())]:
         del sizes[name]
         sizes[b"new " + name], living[b"new " + name] = 7, {data.draw(st.sampled_from(sorted(domains)))}
-    again, there = made(stripes(sizes, living, found, domains, protection, small=5), living)
+    kept_by = {name: {host for host in living[name] if data.draw(st.booleans())} for name in sizes}
+    holders = {name: there - kept_by.get(name, set()) for name, there in living.items()}
+    chosen = stripes(sizes, holders, kept_by, found, domains, protection, small=5)
+    for name in sizes:
+        if name in chosen.copied or not holders[name]:
+            holders[name] |= kept_by[name]
+    again, there = made(chosen, holders)
     for gone in losses(domains, protection.m):
         assert not lost_with(gone, sizes, again, there)
     assert all(block.name in sizes for stripe in again for block in stripe.data)
@@ -253,7 +274,7 @@ def test_equal_shards_on_all_hosts_cost_about_m_of_k(count, k, m, arrays):
     """Narrower stripes at the end, when fewer than k shards are left, cost one stripe more at most."""
     pool = hosts(count)
     sizes, homes = fsdp(pool, arrays)
-    chosen = stripes(sizes, homes, [], pool, Protection(k, m))
+    chosen = stripes(sizes, homes, {}, [], pool, Protection(k, m))
     m = min(m, count - 1)
     k = min(k, count - m)
     if k > 1:
@@ -266,7 +287,7 @@ def test_a_hundred_thousand_shards_find_their_stripes_in_four_seconds():
     homes = {b"%d" % number: (f"h{number % 1000}",) for number in range(100_000)}
     sizes = {name: SMALL + number % 7 for number, name in enumerate(homes)}
     begin = time.process_time()
-    chosen = stripes(sizes, homes, [], domains, Protection(8, 2))
+    chosen = stripes(sizes, homes, {}, [], domains, Protection(8, 2))
     assert time.process_time() - begin < 4
     assert len(chosen.new) == 12_500
     assert max(chosen.load.values()) <= 1.1 * sum(chosen.load.values()) / 1000 + SMALL

@@ -110,6 +110,18 @@ def test_two_hosts_copy_to_each_other():
         assert stage.snapshots.facts(0.0).copies == 2
 
 
+def test_copies_that_a_small_pool_made_are_given_back_when_it_is_large_again():
+    with staged(hosts=3, protection="parity=2+2", devices=3) as stage:
+        stage.commit()
+        assert stage.snapshots.facts(0.0).copies == 3
+        stage.join("h3")
+        stage.commit(2)
+        facts = stage.snapshots.facts(0.0)
+        # Nine shards are four pairs, and one that is copied.
+        assert (facts.copies, facts.copies_bytes, facts.parity_bytes) == (1, 2 * SIZE, 8 * SIZE)
+        assert sum(len(host.memory) for host in stage.hosts.values()) == 9 + 2 + 8
+
+
 def test_three_copies_survive_two_losses():
     with staged(hosts=5, protection="copies=3") as stage:
         before = dict(stage.world.arrays)
