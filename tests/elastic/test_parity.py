@@ -13,7 +13,7 @@ from tests.elastic.processes import wait_gone
 from tests.elastic.runs import Run, run_to_end
 
 SCRIPT = Path(__file__).with_name("training_loop.py")
-STEPS = 24
+STEPS = 16
 WIDE = {"WIDTH": "128"}
 """Shards of 64 KiB: smaller ones are copied."""
 
@@ -29,7 +29,7 @@ class Loop:
             *(SCRIPT, "sharded", str(STEPS), str(self.pace)),
             hosts=4,
             devices=1,
-            options=(f"--protect={protection}", "--snapshot-budget=0.5"),
+            options=(f"--protect={protection}", "--snapshot-budget=0.5", f"--log-dir={directory / 'logs'}"),
             environment={**WIDE, "ELASTIC_RUN_BASE": str(directory)},
         )
 
@@ -56,6 +56,22 @@ class Loop:
                 if saved(report := client.report()):
                     return report
         raise AssertionError(f"it was not saved: {report}")
+
+    def rot(self, host):
+        """One bit flips in each large block of its memory, of shards and of parity; the names of these blocks."""
+        [memory] = self.base.glob(f"elastic-*/memory/{host}")
+        large = [path for path in memory.iterdir() if path.stat().st_size > 60_000]
+        for path in large:
+            with path.open("r+b") as file:
+                first = file.read(1)[0]
+                file.seek(0)
+                file.write(bytes([first ^ 4]))
+        return [path.name for path in large]
+
+    @property
+    def log(self):
+        """What the controller noted."""
+        return (self.base / "logs" / "controller.log").read_text()
 
     def kill(self, report, *hosts):
         """Kills hosts at once, with all that is in their memory; the launcher starts others in their place."""
@@ -88,13 +104,13 @@ def undisturbed():
 
 def test_one_host_after_the_other_is_killed(undisturbed):
     with loop("parity=3+1") as made:
-        made.go_to(5)
+        made.go_to(3)
         report = made.until_saved()
         snapshot = report["snapshot"]
         assert snapshot["protection"] == "parity=3+1"
         assert 0.3 < snapshot["parity_bytes"] / snapshot["bytes"] < 0.4
         made.kill(report, "h1")
-        made.go_to(12)
+        made.go_to(8)
         made.kill(made.until_saved(), "h2")
         assert made.finish() == undisturbed
         assert sum("was lost" in line for line in made.run.errors) == 2
@@ -102,8 +118,22 @@ def test_one_host_after_the_other_is_killed(undisturbed):
 
 def test_two_hosts_are_killed_at_once(undisturbed):
     with loop("parity=2+2") as made:
-        made.go_to(5)
+        made.go_to(3)
         made.kill(made.until_saved(), "h0", "h3")
-        made.go_to(12)
+        made.go_to(8)
         assert made.until_saved()["snapshot"]["parity_bytes"] > 0  # There are four again.
+        assert made.finish() == undisturbed
+
+
+def test_a_host_is_killed_when_the_memory_of_another_has_rotted(undisturbed):
+    with loop("parity=2+2") as made:
+        made.go_to(3)
+        report = made.until_saved()
+        rotten = made.rot("h1")
+        assert rotten
+        made.kill(report, "h2")
+        made.go_to(8)
+        named = [name for name in rotten if f"the copy {name} on host h1 is bad" in made.log]
+        assert named
+        assert all(made.log.count(f"{name} on host h1 is bad") == 1 for name in named)
         assert made.finish() == undisturbed
