@@ -84,7 +84,7 @@ def stripes(
     count = len(set(apart.values()))
     m = min(protection.m, count - 1)
     k = min(protection.k, count - m)
-    where = {name: _by_domain(homes[name], apart) or _by_domain(kept_by.get(name, ()), apart) for name in sizes}
+    where = {name: _by_domain(homes[name], apart) for name in sizes}
     if lost := [name for name, there in where.items() if not there]:
         raise ValueError(f"the shard {lost[0].hex()} is on no living host; it cannot be protected")
     kept, covered = _kept(sizes, homes, before, apart, m)

@@ -20,6 +20,9 @@ ROLE = "blocks"
 PIECE = 1 << 20
 """Bytes; small enough that serving one does not hold up an agent's heartbeats."""
 
+PATIENCE_S = 5.0
+"""How long a piece may take: who takes longer is stuck or far too slow, and is treated as if it were gone."""
+
 
 def serve(memory: Path, link: wire.Link) -> None:
     """Takes over a connection in the role "blocks"."""
@@ -50,7 +53,7 @@ class Connections:
     def to(self, address: str) -> wire.Channel:
         """Raises what `wire.dial` raises."""
         if address not in self._channels:
-            self._channels[address] = wire.dial(address, self._secret, {"role": ROLE})
+            self._channels[address] = wire.dial(address, self._secret, {"role": ROLE}, PATIENCE_S)
         return self._channels[address]
 
     def close(self) -> None:

@@ -74,6 +74,8 @@ class Host:
         self._changed = asyncio.Event()
         self._numbers = itertools.count(1)
         self._orders: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self._needed_by: set[asyncio.Future[dict[str, Any]]] = set()
+        """Orders of other hosts that cannot be carried out without this one."""
         self.on_drain: Callable[[str], None] = lambda _: None
         """Called with the reason when the agent says that its host is about to go."""
         self.notice = ""
@@ -149,7 +151,8 @@ class Host:
 
     async def send_copies(self, digests: Sequence[bytes], to: Host) -> None:
         """Has it send copies from its memory to another host's. Raises `CopyError` if that did not succeed."""
-        self._done(await self._order({"send": list(digests), "to": to.address}))
+        # Who sends to a host that is frozen hears nothing of it; the controller does.
+        self._done(await self._order({"send": list(digests), "to": to.address}, to))
 
     async def make_blocks(self, jobs: Sequence[dict[str, Any]]) -> Made:
         """Has it make blocks of stripes (see `elastic.agent.parity`). Raises `CopyError` if it did not even try."""
@@ -162,8 +165,8 @@ class Host:
         """Has it remove all but these from its memory. Raises `CopyError` if that did not succeed."""
         self._done(await self._order({"keep": list(digests)}))
 
-    async def _order(self, order: dict[str, Any]) -> dict[str, Any]:
-        """Gives an order; what the agent said when it was done."""
+    async def _order(self, order: dict[str, Any], other: Host | None = None) -> dict[str, Any]:
+        """Gives an order; what the agent said when it was done, or that another host it needs is gone."""
         number = next(self._numbers)
         done: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._orders[number] = done
@@ -171,7 +174,13 @@ class Host:
             self._link.send(wire.frame({**order, "order": number}))
         else:
             done.set_result({"problem": self.failure})
-        return await done
+        if other is None:
+            return await done
+        other._needed_by.add(done)
+        try:
+            return await done
+        finally:
+            other._needed_by.discard(done)
 
     def _done(self, said: dict[str, Any]) -> None:
         if said["problem"]:
@@ -222,8 +231,10 @@ class Host:
         self.failure = f"its agent is gone: {reason}"
         self._standbys.clear()
         orders, self._orders = self._orders, {}
-        for done in orders.values():
+        own = ((done, self.failure) for done in orders.values())
+        others = ((done, f"host {self.id}: {self.failure}") for done in self._needed_by)
+        for done, problem in (*own, *others):
             if not done.done():
-                done.set_result({"problem": self.failure})
+                done.set_result({"problem": problem})
         self._changed.set()
         self._lost(self.id, self.failure)

@@ -133,7 +133,7 @@ class Snapshots:
         self.committed = snapshot
         self.committed_at = time.monotonic()
         self.exposed = any(not holders <= self._hosts.keys() for holders in snapshot.homes.values())
-        self._parity.committed()
+        self._parity.forget_bad()
         await self.tidy()
 
     def facts(self, now: float) -> SnapshotFacts:
@@ -277,6 +277,9 @@ class Snapshots:
         shards, before = _shards(records), self.committed
         if not all(self._living(homes[digest] | before.homes.get(digest, set())) for digest in shards):
             raise SnapshotError("a host was lost with what it had saved")
+        for digest in shards:
+            if not self._living(homes[digest]):
+                homes[digest] |= self._living(before.homes[digest])
         if self._parity.protection == _TWO_COPIES:
             ways = self._second_homes(shards, homes)
             for digest, holders in homes.items():

@@ -21,7 +21,6 @@ Digest = bytes
 Homes = dict[Digest, set[str]]
 """Content -> the hosts that hold it."""
 
-
 Ways = dict[tuple[str, str], list[Digest]]
 """(from host, to host) -> what goes that way."""
 
@@ -72,10 +71,8 @@ class Parity:
         kept_by = {digest: before.homes.get(digest, set()) - homes[digest] for digest in shards}
         chosen = stripes(sizes, {**parity, **homes}, kept_by, before.stripes, domains, self.protection)
         log.info("parity: %s", chosen.reason)
-        copied = set(chosen.copied)
-        for digest in shards:
-            if digest in copied or not self._living(homes[digest]):
-                homes[digest].update(self._living(kept_by[digest]))
+        for digest in chosen.copied:
+            homes[digest].update(self._living(kept_by[digest]))
         for stripe in chosen.kept:
             for block in stripe.parity:
                 homes.setdefault(block.name, set()).update(self._living(parity[block.name]))
@@ -89,20 +86,15 @@ class Parity:
     async def _encode(self, new: Sequence[Stripe], homes: Homes, before: Homes) -> list[Stripe]:
         """Has the parity of stripes made and notes where it is; the stripes with its names."""
         orders = [_Order(stripe, number, block.host) for stripe in new for number, block in _parity_of(stripe)]
-        names = await self._make(orders, homes, before)
-        if missing := [order for order in orders if order not in names]:
-            words = self.bad_of({block.name for block in missing[0].stripe.data}, ())
-            raise CopyError(f"host {missing[0].host} could not make parity: {words}")
-        return [
-            replace(
-                stripe,
-                parity=tuple(
-                    replace(block, name=names[_Order(stripe, number, block.host)])
-                    for number, block in _parity_of(stripe)
-                ),
-            )
-            for stripe in new
-        ]
+        names, problem = await self._make(orders, homes, before)
+        if problem:
+            words = self.bad_of({block.name for order in orders for block in order.stripe.data}, ())
+            raise CopyError(f"{problem}; {words}")
+        made: list[Stripe] = []
+        for stripe in new:
+            blocks = (replace(block, name=names[_Order(stripe, at, block.host)]) for at, block in _parity_of(stripe))
+            made.append(replace(stripe, parity=tuple(blocks)))
+        return made
 
     def rebuildable(self, found: Sequence[Stripe], homes: Homes) -> Mapping[Digest, Stripe]:
         """Contents that can be made of others, and of which stripe."""
@@ -111,8 +103,8 @@ class Parity:
     async def rebuild(self, at: Mapping[Digest, str], found: Mapping[Digest, Stripe], homes: Homes) -> None:
         """Has contents made again, each at a host, and notes where they are.
 
-        Blocks that are found to be bad are taken out of `homes`; what could not be made for that is not there then.
-        Raises `CopyError` if it failed for another reason.
+        Blocks that are found to be bad are taken out of `homes`; what could not be made because of them is not there
+        then. Raises `CopyError` if it failed for another reason.
         """
         orders = [_Order(found[digest], _number_of(digest, found[digest]), host) for digest, host in at.items()]
         await self._make(orders, homes)
@@ -130,14 +122,14 @@ class Parity:
         names = lost.union(block.name for blocks in of_stripes for block in blocks)
         return "; ".join(self._bad[name] for name in sorted(names) if name in self._bad)
 
-    def committed(self) -> None:
+    def forget_bad(self) -> None:
         """Another snapshot counts: what was bad before is of no interest any more."""
         self._bad.clear()
 
-    async def _make(self, orders: Sequence[_Order], homes: Homes, *others: Homes) -> dict[_Order, Digest]:
-        """Has blocks made, all hosts at once, and notes them in `homes`; those that are there then.
+    async def _make(self, orders: Sequence[_Order], homes: Homes, *others: Homes) -> tuple[dict[_Order, Digest], str]:
+        """Has blocks made, all hosts at once, and notes them in `homes`; (those that are there, why others are not).
 
-        What is bad is taken out of `others`, too. Raises `CopyError` if it is no bad block's fault that one is missing.
+        What is bad is taken out of `others`, too. Raises `CopyError` if nothing was bad where one could not be made.
         """
         of_hosts: dict[str, list[_Order]] = {}
         for order in orders:
@@ -146,6 +138,7 @@ class Parity:
             *(self._make_at(host, told, homes) for host, told in of_hosts.items()), return_exceptions=True
         )
         names: dict[_Order, Digest] = {}
+        problem = ""
         failures: list[BaseException] = []
         for (host, told), outcome in zip(of_hosts.items(), outcomes, strict=True):
             if isinstance(outcome, BaseException):
@@ -153,15 +146,18 @@ class Parity:
                 continue
             for address, digest in outcome.bad:
                 self.note_bad(digest, self._host_at(address) or host, homes, *others)
-            if outcome.problem and not outcome.bad:
-                failures.append(CopyError(f"host {host}: {outcome.problem}"))
+            if outcome.problem:
+                problem = f"host {host}: {outcome.problem}"
+                log.warning("%s", problem)
+                if not outcome.bad:
+                    failures.append(CopyError(problem))
             for order, digest in zip(told, outcome.digests, strict=True):
                 if digest:
                     names[order] = digest
                     homes.setdefault(digest, set()).add(host)
         if failures:
             raise failures[0]
-        return names
+        return names, problem
 
     async def _make_at(self, host: str, orders: Sequence[_Order], homes: Homes) -> Made:
         if host not in self._hosts:

@@ -257,10 +257,10 @@ def test_nor_after_hosts_were_lost_and_shards_changed(pool, data):
         del sizes[name]
         sizes[b"new " + name], living[b"new " + name] = 7, {data.draw(st.sampled_from(sorted(domains)))}
     kept_by = {name: {host for host in living[name] if data.draw(st.booleans())} for name in sizes}
-    holders = {name: there - kept_by.get(name, set()) for name, there in living.items()}
+    holders = {name: (there - kept_by.get(name, set())) or there for name, there in living.items()}
     chosen = stripes(sizes, holders, kept_by, found, domains, protection, small=5)
     for name in sizes:
-        if name in chosen.copied or not holders[name]:
+        if name in chosen.copied:
             holders[name] |= kept_by[name]
     again, there = made(chosen, holders)
     for gone in losses(domains, protection.m):

@@ -8,6 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from elastic import fault_points
 from elastic.status_client import StatusClient
 from tests.elastic.processes import wait_gone
 from tests.elastic.runs import Run, run_to_end
@@ -30,7 +31,11 @@ class Loop:
             hosts=4,
             devices=1,
             options=(f"--protect={protection}", "--snapshot-budget=0.5", f"--log-dir={directory / 'logs'}"),
-            environment={**WIDE, "ELASTIC_RUN_BASE": str(directory)},
+            environment={
+                **WIDE,
+                "ELASTIC_RUN_BASE": str(directory),
+                fault_points.DIRECTORY: str(directory),
+            },
         )
 
     def go_to(self, step):
@@ -122,6 +127,16 @@ def test_two_hosts_are_killed_at_once(undisturbed):
         made.kill(made.until_saved(), "h0", "h3")
         made.go_to(8)
         assert made.until_saved()["snapshot"]["parity_bytes"] > 0  # There are four again.
+        assert made.finish() == undisturbed
+
+
+def test_a_host_dies_while_it_makes_parity(undisturbed):
+    with loop("parity=3+1") as made:
+        made.go_to(3)
+        made.until_saved()
+        fault_points.arm(made.base, "parity")
+        made.go_to(8)
+        made.run.wait_for("was lost", 120)
         assert made.finish() == undisturbed
 
 

@@ -10,7 +10,7 @@ from elastic import host_memory
 from elastic.agent import blocks, parity
 from elastic.door import Door
 from elastic.host_memory import contents, digest_of, save
-from tests.elastic.connections import SECRET, run
+from tests.elastic.connections import SECRET, frames_server, run
 
 DATA = [b"first shard", b"second", b"the third of the shards"]
 LARGE = [bytes([number]) * (blocks.PIECE * 2 + number) for number in (1, 2, 3)]
@@ -207,6 +207,19 @@ def test_a_host_that_is_gone_makes_no_block_bad(tmp_path):
         assert said["made"] == [digest_of(DATA[0]), b""]
         assert said["bad"] == []
         assert stage.hosts[1].address in said["problem"]
+
+    on_hosts(play, tmp_path, m=2)
+
+
+def test_a_host_that_does_not_answer_is_given_up_and_another_is_used(tmp_path, monkeypatch):
+    monkeypatch.setattr(blocks, "PATIENCE_S", 0.2)
+
+    async def play(stage):
+        async with frames_server() as frozen:
+            job = stage.job(0, [1, 2, 3, 4])
+            job["blocks"][0][3] = [frozen.address]
+            said = await stage.make(job, job)
+        assert said == {"made": [digest_of(DATA[0])] * 2, "bad": [], "problem": None}
 
     on_hosts(play, tmp_path, m=2)
 

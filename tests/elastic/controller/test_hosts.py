@@ -218,6 +218,18 @@ def test_an_agent_of_another_pool_is_a_pool_error():
     run(main())
 
 
+def test_copies_to_a_host_that_is_lost_meanwhile_are_an_error_though_the_sender_says_nothing():
+    async def main():
+        async with stage() as one, stage() as other:
+            sending = asyncio.create_task(one.host.send_copies([b"x"], other.host))
+            await one.agent.read()
+            other.host.close()
+            with pytest.raises(CopyError, match="its agent is gone"):
+                await sending
+
+    run(main())
+
+
 def test_blocks_are_made_and_what_was_bad_is_told():
     async def play(stage, host, agent):
         making = asyncio.create_task(host.make_blocks([{"want": 3}, {"want": 0}]))
