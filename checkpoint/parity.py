@@ -7,6 +7,7 @@ pieces. Blocks that are shorter than others count as if zeros followed.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -24,12 +25,7 @@ class Codec:
     def __init__(self, k: int, m: int) -> None:
         """Raises `CheckpointError` if zfec is needed and not installed."""
         self.k = k
-        self._coder: tuple[Any, Any] | None = None
-        if k > 1 and m > 1:
-            Protection(k, m).check_codec()
-            import zfec
-
-            self._coder = zfec.Encoder(k, k + m), zfec.Decoder(k, k + m)
+        self._coder = _reed_solomon(k, m) if k > 1 and m > 1 else None
 
     def make(self, want: int, blocks: Mapping[int, Bytes], size: int) -> memoryview:
         """Block number `want`, or the same piece of it, `size` bytes long.
@@ -49,6 +45,15 @@ class Codec:
         else:
             data = tuple(padded.values())
         return memoryview(data[want] if want < self.k else encoder.encode(data, (want,))[0])
+
+
+@functools.lru_cache
+def _reed_solomon(k: int, m: int) -> tuple[Any, Any]:
+    """(encoder, decoder); to make their matrices takes longer than to code a small block."""
+    Protection(k, m).check_codec()
+    import zfec
+
+    return zfec.Encoder(k, k + m), zfec.Decoder(k, k + m)
 
 
 def _xor(blocks: Any, size: int) -> memoryview:
