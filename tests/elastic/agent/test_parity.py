@@ -6,8 +6,8 @@ import contextlib
 import pytest
 
 from checkpoint import Codec
-from elastic import host_memory
 from checkpoint.parity import _reed_solomon as reed_solomon
+from elastic import host_memory
 from elastic.agent import blocks, parity
 from elastic.door import Door
 from elastic.host_memory import contents, digest_of, save
