@@ -126,7 +126,7 @@ class Snapshots:
             gone = {record[-1] for record in shards} - {record[-1] for record in there}
             still = (old for old in snapshot.stripes if any(block.name in gone for block in old.data))
             self.committed = replace(snapshot, stripes=(*stripes, *still))
-        self.exposed = False
+            self.exposed = False
 
     async def commit(self, snapshot: Snapshot) -> None:
         """Makes it the one that counts, and gives back the memory that only the one before needed."""
