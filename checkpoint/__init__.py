@@ -1,8 +1,8 @@
-"""Where bytes survive: when to save, which second host keeps what only one has, from where each shard is taken again,
-and checkpoints on disk.
+"""Where bytes survive: when to save, which second host keeps what only one has or which hosts keep parity of it, from
+where each shard is taken again, and checkpoints on disk.
 
-`cadence`, `copies` and `plan` are decisions only, pure functions of plain data. `store`, `writing` and `loading` are
-checkpoints that Orbax can read, with a checksum for every file.
+`cadence`, `copies`, `stripes` and `plan` are decisions only, pure functions of plain data; `parity` computes the blocks
+of stripes. `store`, `writing` and `loading` are checkpoints that Orbax can read, with a checksum for every file.
 """
 
 from checkpoint.cadence import BUDGET, STORE_EVERY_S, Work, cost, interval
@@ -12,10 +12,13 @@ from checkpoint.errors import BadCheckpointError, CheckpointError
 from checkpoint.files import read_checked, write_durably
 from checkpoint.loading import newest_whole, read_region, whole_steps
 from checkpoint.manifest import ArrayEntry, FileEntry, Key, Manifest
+from checkpoint.parity import Codec
 from checkpoint.plan import Copy, Kind, Need, plan
+from checkpoint.protection import Protection
 from checkpoint.regions import Region, chunk_of, grid_of, of_slices, whole
 from checkpoint.retention import Retention
 from checkpoint.store import Step, Unfinished, begin, load_manifest, steps, tidy, verify
+from checkpoint.stripes import Block, Stripe, Stripes, rebuildable, stripes
 from checkpoint.writing import write_region
 
 __all__ = [
@@ -23,7 +26,9 @@ __all__ = [
     "STORE_EVERY_S",
     "ArrayEntry",
     "BadCheckpointError",
+    "Block",
     "CheckpointError",
+    "Codec",
     "Copy",
     "Dispatch",
     "FileEntry",
@@ -32,10 +37,13 @@ __all__ = [
     "Kind",
     "Manifest",
     "Need",
+    "Protection",
     "Region",
     "Retention",
     "Shard",
     "Step",
+    "Stripe",
+    "Stripes",
     "Unfinished",
     "Work",
     "begin",
@@ -49,8 +57,10 @@ __all__ = [
     "plan",
     "read_checked",
     "read_region",
+    "rebuildable",
     "second_homes",
     "steps",
+    "stripes",
     "tidy",
     "verify",
     "whole",

@@ -88,6 +88,8 @@ class Transfer:
     @property
     def reason(self) -> str:
         """Why from there, in words."""
+        if self.source.kind is Kind.PARITY and self.source.host == self.need.host:
+            return f"{self.need.host} rebuilds it from what others have"
         if self.source.host == self.need.host:
             return f"{self.need.host} holds it itself ({self.source.kind})"
         if self.source.kind is Kind.DURABLE:
@@ -173,7 +175,8 @@ def _tier(host: str, copy: Copy) -> Tier:
 def _reason(transfers: Sequence[Transfer], lost: Mapping[int, Sequence[int]], seconds: float) -> str:
     amounts: dict[str, tuple[int, int]] = {}
     for transfer in transfers:
-        where = "own memory" if transfer.source.host == transfer.need.host else str(transfer.source.kind)
+        own = transfer.source.host == transfer.need.host and transfer.source.kind is not Kind.PARITY
+        where = "own memory" if own else str(transfer.source.kind)
         count, size = amounts.get(where, (0, 0))
         amounts[where] = count + 1, size + transfer.need.bytes
     parts = [f"{count} shards ({size / 1e6:.1f} MB) from {where}" for where, (count, size) in sorted(amounts.items())]

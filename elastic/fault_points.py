@@ -10,6 +10,7 @@ one death, and its absence shows that it happened. Without the variable nothing 
     restore      an executor of a new world has restored a part of what it has to hold
     copies       an agent has sent a part of the second copies of a snapshot
     store        an agent has written a part of a checkpoint
+    parity       an agent has made a part of the parity of a snapshot, or of what was lost
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import signal
 from pathlib import Path
 
 DIRECTORY = "ELASTIC_FAULT_POINTS"
-POINTS = ("compile", "collective", "snapshot", "restore", "copies", "store")
+POINTS = ("compile", "collective", "snapshot", "restore", "copies", "parity", "store")
 
 _directory = os.environ.get(DIRECTORY)
 

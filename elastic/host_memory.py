@@ -6,8 +6,10 @@ It belongs to the host's agent and outlives executors. Equal bytes are one file,
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import xxhash
@@ -69,6 +71,55 @@ def hold(memory: Path, mark: int, digest: bytes, data: memoryview | bytes | byte
 def let_go(memory: Path, mark: int) -> None:
     """Removes what was kept under a mark."""
     shutil.rmtree(held(memory, mark), ignore_errors=True)
+
+
+class Growing:
+    """A file that is saved in pieces: what its name will be is known at its end. Made by `growing`."""
+
+    def __init__(self, memory: Path, descriptor: int, path: Path) -> None:
+        self._memory = memory
+        self._descriptor = descriptor
+        self._path = path
+        self._digest = xxhash.xxh3_128()
+
+    def add(self, data: memoryview) -> None:
+        """Raises `OSError` if there is no space."""
+        self._digest.update(data)
+        while data:
+            data = data[os.write(self._descriptor, data) :]
+
+    @property
+    def digest(self) -> bytes:
+        """Of what was added so far."""
+        return self._digest.digest()
+
+    def complete(self) -> None:
+        """Gives it its name; there is nothing to add any more."""
+        os.rename(self._path, self._memory / self.digest.hex())
+
+
+_numbers = itertools.count()
+
+
+@contextlib.contextmanager
+def growing(memory: Path) -> Iterator[Growing]:
+    """A new file; nothing is left of it if it is not completed. Raises `OSError`."""
+    path = memory / f"growing.{os.getpid()}.{next(_numbers)}"
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        yield Growing(memory, descriptor, path)
+    finally:
+        os.close(descriptor)
+        path.unlink(missing_ok=True)
+
+
+def piece(memory: Path, digest: bytes, start: int, size: int) -> bytes:
+    """Some of a file's bytes, less where it ends; they are not checked. Raises `OSError` if it is not there."""
+    descriptor = os.open(memory / digest.hex(), os.O_RDONLY)
+    try:
+        return os.pread(descriptor, size, start)
+    finally:
+        os.close(descriptor)
 
 
 def read(memory: Path, digest: bytes) -> memoryview:

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from checkpoint import BUDGET, STORE_EVERY_S
+from checkpoint import BUDGET, STORE_EVERY_S, CheckpointError, Protection
 from elastic import pool_size, run_directory
 from elastic.child_process import ChildProcess, Lifeline
 from elastic.client_environment import client_variables, pool_variables
@@ -69,6 +69,8 @@ class LocalPool:
         spares: how many hosts to start besides, which take over when others are lost.
         snapshot_budget: the share of the time that saving snapshots may take; with 0 one is only taken when the journal
             is full or hosts come and go.
+        protect: how snapshots survive the loss of hosts: "copies=2", a second copy of each shard, or "parity=k+m",
+            parity that k hosts share, for any m losses at once.
         on_loss: what to do when a host is lost and there is no free device for its virtual devices: "stack" them on the
             others, end the run with an error ("spare"), "wait" for a host, or "surface" the loss to the script.
         checkpoint: a directory in which snapshots are stored; None if they are not.
@@ -85,6 +87,7 @@ class LocalPool:
         *,
         spares: int = 0,
         snapshot_budget: float = BUDGET,
+        protect: str = str(Protection()),
         on_loss: str = Policy.STACK,
         checkpoint: Path | None = None,
         checkpoint_every: float = STORE_EVERY_S,
@@ -95,6 +98,7 @@ class LocalPool:
         self.listen = listen
         self.spares = spares
         self.snapshot_budget = snapshot_budget
+        self.protect = protect
         self.on_loss = on_loss
         self.checkpoint = checkpoint
         self.checkpoint_every = checkpoint_every
@@ -138,7 +142,8 @@ class LocalPool:
         command += ["--pool", self.pool_address(directory), "--run-id", directory.path.name]
         command += ["--hosts", str(self.hosts), "--spares", str(self.spares)]
         command += ["--virtual-devices", str(self.hosts * self.devices_per_host)]
-        command += ["--snapshot-budget", str(self.snapshot_budget), "--on-loss", self.on_loss]
+        command += ["--snapshot-budget", str(self.snapshot_budget), "--protect", self.protect]
+        command += ["--on-loss", self.on_loss]
         if self.checkpoint is not None:
             command += ["--checkpoint", str(self.checkpoint), "--checkpoint-every", str(self.checkpoint_every)]
         if self.listen is not None:
@@ -170,6 +175,10 @@ class LocalPool:
             raise UsageError(
                 f"a snapshot budget is a share of the time, from 0 to below 1; it is {self.snapshot_budget}"
             )
+        try:
+            Protection.parse(self.protect).check_codec()
+        except (ValueError, CheckpointError) as error:
+            raise UsageError(str(error)) from error
         if self.on_loss not in list(Policy):
             raise UsageError(f"on a loss one may {', '.join(Policy)}; {self.on_loss!r} is none of these")
         if self.checkpoint is not None:

@@ -4,9 +4,10 @@ The connection to a controller carries events to it - {"standby": pid, "address"
 {"done": order, "problem", "seconds": of a processor, that copies took since the last}, {"beat": executors that moved},
 with "refusals" if more connections were refused, {"draining": reason}, {"checked": seconds since all devices passed a
 health check}, {"wrong_result": what is wrong with a device} - and orders from it - {"use": pid}, {"want": "standby"},
-{"kill": pid}, and on the host's memory {"send": digests, "to": address, "order"}, {"keep": digests, "order"}, {"store":
-[digest, path], "mark": of what is held apart or None, "order"}, {"let_go": mark, "order"} and {"fetch": [digest, bytes,
-path], "order"}. When it ends, the executors it used are killed: nobody is left who could tell them anything.
+{"kill": pid}, and on the host's memory {"send": digests, "to": address, "order"}, {"make": jobs, "order"} (see
+`elastic.agent.parity`), {"keep": digests, "order"}, {"store": [digest, path], "mark": of what is held apart or None,
+"order"}, {"let_go": mark, "order"} and {"fetch": [digest, bytes, path], "order"}. When it ends, the executors it used
+are killed: nobody is left who could tell them anything.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from typing import Any
 
 import elastic
 from elastic import host_memory, tls, wire
+from elastic.agent import blocks, parity
 from elastic.agent.beats import BEAT_S, Beats
 from elastic.agent.copies import ROLE, Receiver, send
 from elastic.agent.device_health import DeviceHealth
@@ -184,6 +186,8 @@ class Agent:
     def _serve(self, hello: dict[str, Any], link: wire.Link) -> None:
         if hello.get("role") == ROLE:
             self._receiver.serve(link)
+        elif hello.get("role") == blocks.ROLE:
+            blocks.serve(self._settings.memory, link)
         elif hello.get("role") == "probe":
             link.send(wire.frame(self._about()))
         elif hello.get("role") != "controller":
@@ -239,6 +243,9 @@ class Agent:
         elif "send" in order:
             memory, secret = self._settings.memory, self._settings.secret
             self._work(order, lambda: send(memory, order["send"], order["to"], secret))
+        elif "make" in order:
+            memory, secret = self._settings.memory, self._settings.secret
+            self._work(order, lambda: parity.carry_out(memory, order["make"], secret))
         elif "keep" in order:
             self._work(order, lambda: host_memory.keep_only(self._settings.memory, set(order["keep"])))
         elif "let_go" in order:
@@ -255,15 +262,16 @@ class Agent:
             self._forking = True
             self._template.fork()
 
-    def _work(self, order: dict[str, Any], work: Callable[[], str | None]) -> None:
-        """Carries out an order in a thread and tells the controller how it went."""
+    def _work(self, order: dict[str, Any], work: Callable[[], str | dict[str, Any] | None]) -> None:
+        """Carries out an order in a thread and tells the controller how it went: what the problem is, or more."""
         loop = asyncio.get_running_loop()
 
-        def done(outcome: Future[str | None]) -> None:
+        def done(outcome: Future[str | dict[str, Any] | None]) -> None:
             error = outcome.exception() if not outcome.cancelled() else None
-            self._done(loop, order, str(error) if error else outcome.result())
+            result = str(error) if error else outcome.result()
+            self._done(loop, order, result if isinstance(result, dict) else {"problem": result})
 
-        def metered() -> str | None:
+        def metered() -> str | dict[str, Any] | None:
             with self._meter:
                 return work()
 
@@ -272,11 +280,11 @@ class Agent:
     def _work_on_disk(self, order: dict[str, Any], work: Callable[[], str | None]) -> None:
         """The same, in the thread for the disk; what that costs is no cost of snapshots."""
         loop = asyncio.get_running_loop()
-        self._disk.submit(lambda: self._done(loop, order, work()))
+        self._disk.submit(lambda: self._done(loop, order, {"problem": work()}))
 
-    def _done(self, loop: asyncio.AbstractEventLoop, order: dict[str, Any], problem: str | None) -> None:
+    def _done(self, loop: asyncio.AbstractEventLoop, order: dict[str, Any], result: dict[str, Any]) -> None:
         """Called in a thread that has carried out an order."""
-        event = {"done": order["order"], "problem": problem, "seconds": self._meter.take()}
+        event = {"done": order["order"], "seconds": self._meter.take(), **result}
         if not loop.is_closed():
             loop.call_soon_threadsafe(self._tell, event)
 

@@ -117,6 +117,9 @@ def _memory(report: dict[str, Any]) -> Iterator[Line]:
         copies = f"{snapshot['copies']} {'copy' if snapshot['copies'] == 1 else 'copies'}"
         text = f"snapshot at operation {snapshot['operation']:,}, {duration(snapshot['age_s'])} old, "
         text += f"{size(snapshot['bytes'])} in {copies}"
+        if snapshot.get("parity_bytes"):
+            extra = f"parity takes {size(snapshot['parity_bytes'])}, copies {size(snapshot['copies_bytes'])} more"
+            text += f", protected by {snapshot['protection']} ({extra})"
     yield [(f"{text}; journal of {journal['operations']:,} operations, {size(journal['bytes'])}", "")]
 
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from checkpoint import BUDGET, STORE_EVERY_S
+from checkpoint import BUDGET, STORE_EVERY_S, Protection
 from elastic.cli import console
 from elastic.cli.console import number
 from elastic.controller.placement import Policy
@@ -89,6 +89,14 @@ def add(subparsers: argparse._SubParsersAction[Any]) -> None:
         "larger one makes recoveries shorter; with 0 nothing is saved before the journal is full",
     )
     parser.add_argument(
+        "--protect",
+        default=str(Protection()),
+        metavar="HOW",
+        help="how saved arrays survive the loss of hosts: copies=N keeps N copies of each shard, parity=K+M one and M "
+        "parity blocks for K of them, so that any M hosts may be lost at once for M/K of the memory that a copy takes "
+        "(default: %(default)s)",
+    )
+    parser.add_argument(
         "--on-loss",
         choices=list(Policy),
         default=Policy.STACK,
@@ -128,6 +136,7 @@ def handle(options: argparse.Namespace) -> int:
         "log_dir": options.log_dir,
         "spares": options.spares,
         "snapshot_budget": options.snapshot_budget,
+        "protect": options.protect,
         "on_loss": options.on_loss,
         "checkpoint": options.checkpoint and options.checkpoint.absolute(),
         "checkpoint_every": options.checkpoint_every,

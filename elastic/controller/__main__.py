@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import membership.forking  # noqa: F401  Before anything that imports gRPC.
-from checkpoint import STORE_EVERY_S
+from checkpoint import STORE_EVERY_S, Protection
 from elastic import stacks, wire
 from elastic.controller import named_saves, status_service
 from elastic.controller.changes import Recovered
@@ -59,6 +59,9 @@ def main() -> int:
         required=True,
         metavar="SHARE",
         help="the share of the time that saving may take",
+    )
+    parser.add_argument(
+        "--protect", type=Protection.parse, default="copies=2", metavar="HOW", help="copies=N or parity=K+M"
     )
     parser.add_argument(
         "--on-loss", type=Policy, default=Policy.STACK, choices=list(Policy), help="what is done without a spare"
@@ -111,6 +114,7 @@ async def _serve(arguments: argparse.Namespace) -> None:
             arguments.virtual_devices,
             secret,
             snapshot_budget=arguments.snapshot_budget,
+            protection=arguments.protect,
             policy=arguments.on_loss,
             checkpoint=arguments.checkpoint and arguments.checkpoint / arguments.run_id,
             checkpoint_every=arguments.checkpoint_every,

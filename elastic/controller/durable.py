@@ -19,7 +19,7 @@ from elastic.controller.arrays import Array
 from elastic.controller.disk import Disk
 from elastic.controller.file_writing import entries_of, write_files
 from elastic.controller.hosts import Host
-from elastic.controller.snapshots import Digest, Snapshot
+from elastic.controller.snapshots import Snapshot
 from elastic.controller.status_report import StoredFacts
 from elastic.controller.stored_arrays import layout
 
@@ -40,7 +40,7 @@ class Stored:
 
     snapshot: Snapshot
     path: Path
-    files: Mapping[Digest, Path]
+    files: Mapping[bytes, Path]
     at: float
     seconds: float
     nbytes: int

@@ -26,8 +26,23 @@ class Exit:
     by_itself: bool
 
 
+@dataclass(frozen=True)
+class Made:
+    """What came of an order to make blocks of stripes.
+
+    Attributes:
+        digests: of the blocks, in their order; empty for those that could not be made.
+        bad: (address, digest) of blocks that were found to be missing or changed; no address for the host's own.
+        problem: why the first of those that failed did so.
+    """
+
+    digests: Sequence[bytes]
+    bad: Sequence[tuple[str, bytes]]
+    problem: str | None
+
+
 class CopyError(Exception):
-    """A host could not send or remove copies of snapshots."""
+    """A host could not send, make or remove parts of snapshots."""
 
 
 class Host:
@@ -62,7 +77,9 @@ class Host:
         self._seconds = 0.0
         self._changed = asyncio.Event()
         self._numbers = itertools.count(1)
-        self._orders: dict[int, asyncio.Future[tuple[str | None, float]]] = {}
+        self._orders: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self._needed_by: set[asyncio.Future[dict[str, Any]]] = set()
+        """Orders of other hosts that cannot be carried out without this one."""
         self.on_drain: Callable[[str], None] = lambda _: None
         """Called with the reason when the agent says that its host is about to go."""
         self.notice = ""
@@ -138,44 +155,62 @@ class Host:
 
     async def send_copies(self, digests: Sequence[bytes], to: Host) -> None:
         """Has it send copies from its memory to another host's. Raises `CopyError` if that did not succeed."""
-        await self._order({"send": list(digests), "to": to.address})
+        # Who sends to a host that is frozen hears nothing of it; the controller does.
+        self._done(await self._order({"send": list(digests), "to": to.address}, to))
+
+    async def make_blocks(self, jobs: Sequence[dict[str, Any]]) -> Made:
+        """Has it make blocks of stripes (see `elastic.agent.parity`). Raises `CopyError` if it did not even try."""
+        said = await self._order({"make": list(jobs)})
+        if "made" not in said:
+            self._done(said)
+        return Made(said["made"], [(address, digest) for address, digest in said["bad"]], said["problem"])
 
     async def keep_copies(self, digests: Collection[bytes]) -> None:
         """Has it remove all but these from its memory. Raises `CopyError` if that did not succeed."""
-        await self._order({"keep": list(digests)})
+        self._done(await self._order({"keep": list(digests)}))
 
     async def let_go(self, mark: int) -> None:
         """Has it remove what it keeps under a mark. Raises `CopyError` if that did not succeed."""
-        await self._order({"let_go": mark})
+        self._done(await self._order({"let_go": mark}))
 
     async def store_files(self, files: Sequence[tuple[bytes, str]], mark: int | None = None) -> None:
         """Has it write copies of its memory, or of what it keeps under a mark, each to a path.
 
         Raises `CopyError` if that did not succeed.
         """
-        await self._order({"store": files, "mark": mark})
+        self._done(await self._order({"store": files, "mark": mark}))
 
     async def fetch_file(self, digest: bytes, size: int, path: str) -> None:
         """Has it read a copy of so many bytes into its memory. Raises `CopyError` if that did not succeed."""
-        await self._order({"fetch": [(digest, size, path)]})
+        self._done(await self._order({"fetch": [(digest, size, path)]}))
 
     def take_work(self) -> Work:
         """What copies have cost since this was asked last, as far as it has told."""
         seconds, self._seconds = self._seconds, 0.0
         return Work(self.record.machine if self.record else self.id, self.cores, seconds)
 
-    async def _order(self, order: dict[str, Any]) -> None:
+    async def _order(self, order: dict[str, Any], other: Host | None = None) -> dict[str, Any]:
+        """Gives an order; what the agent said when it was done, or that another host it needs is gone."""
         number = next(self._numbers)
-        done: asyncio.Future[tuple[str | None, float]] = asyncio.get_running_loop().create_future()
+        done: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._orders[number] = done
         if self.failure is None:
             self._link.send(wire.frame({**order, "order": number}))
         else:
-            done.set_result((self.failure, 0.0))
-        problem, seconds = await done
-        self._seconds += seconds
-        if problem:
-            raise CopyError(f"host {self.id}: {problem}")
+            done.set_result({"problem": self.failure})
+        if other is not None:
+            other._needed_by.add(done)
+        try:
+            said = await done
+        finally:
+            if other is not None:
+                other._needed_by.discard(done)
+        self._seconds += said.get("seconds", 0.0)
+        return said
+
+    def _done(self, said: dict[str, Any]) -> None:
+        if said["problem"]:
+            raise CopyError(f"host {self.id}: {said['problem']}")
 
     def close(self) -> None:
         self._link.close()
@@ -214,7 +249,7 @@ class Host:
         elif "done" in event:
             done = self._orders.pop(event["done"], None)
             if done is not None and not done.done():
-                done.set_result((event["problem"], event["seconds"]))
+                done.set_result(event)
         elif "refused" in event:
             self.failure = event["refused"]
         self._changed.set()
@@ -223,8 +258,10 @@ class Host:
         self.failure = f"its agent is gone: {reason}"
         self._standbys.clear()
         orders, self._orders = self._orders, {}
-        for done in orders.values():
+        own = ((done, self.failure) for done in orders.values())
+        others = ((done, f"host {self.id}: {self.failure}") for done in self._needed_by)
+        for done, problem in (*own, *others):
             if not done.done():
-                done.set_result((self.failure, 0.0))
+                done.set_result({"problem": problem})
         self._changed.set()
         self._lost(self.id, self.failure)

@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from pathlib import Path
 from typing import Any
 
-from checkpoint import BUDGET, STORE_EVERY_S
+from checkpoint import BUDGET, STORE_EVERY_S, Protection
 from elastic.controller.arrays import Array
 from elastic.controller.callbacks import CallbackSwitch
 from elastic.controller.changes import Recovered
@@ -39,6 +39,9 @@ from elastic.errors import HostLostError, PoolError
 log = logging.getLogger(__name__)
 
 
+_TWO_COPIES = Protection()
+
+
 async def _no_fence(_: int) -> None:
     pass
 
@@ -52,6 +55,7 @@ class Run:
         secret: bytes,
         *,
         snapshot_budget: float = BUDGET,
+        protection: Protection = _TWO_COPIES,
         policy: Policy = Policy.STACK,
         checkpoint: Path | None = None,
         checkpoint_every: float = STORE_EVERY_S,
@@ -63,8 +67,9 @@ class Run:
     ) -> None:
         """With 0 virtual devices there are as many as the hosts have that the run begins with. `snapshot_budget` is
         the share of the time that saving may take; with 0 a snapshot is only taken when the journal is full or hosts
-        come and go. `policy` says what is done when a host is lost and no other can take its place. In the directory
-        `checkpoint` a snapshot is stored every so many seconds.
+        come and go. `protection` says how what is saved survives the loss of hosts, `policy` what is done when a host
+        is lost and no other can take its place. In the directory `checkpoint` a snapshot is stored every so many
+        seconds.
 
         `fence(generation)` is awaited before a world is formed: from then on nobody listens to those before it.
         `released(host)` is called when a host that drained holds nothing any more, or is of no use, `waits(host,
@@ -82,7 +87,7 @@ class Run:
         self._worlds = Worlds(
             secret, self.callbacks, line.requests, policy, fence=fence, released=released, failed=self._world_failed
         )
-        self._snapshots = Snapshots(self._worlds.hosts)
+        self._snapshots = Snapshots(self._worlds.hosts, protection)
         self._worlds.on_lost = self._snapshots.host_lost
         self._recovery = Recovery(
             line,

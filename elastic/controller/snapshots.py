@@ -1,7 +1,8 @@
 """Snapshots of a run: taken from one world, kept in the memory of hosts, brought back into another world.
 
-Consistent by position in the stream, and all or nothing: until every shard is in the memory of two hosts (of one, in a
-pool of one) the snapshot before stays the one that counts. The shards themselves never pass the controller.
+Consistent by position in the stream, and all or nothing: until every shard is protected against the loss of hosts - in
+the memory of two hosts (of one, in a pool of one), or by parity (`stripes`) - the snapshot before stays the one that
+counts. The shards themselves never pass the controller.
 """
 
 from __future__ import annotations
@@ -10,26 +11,25 @@ import asyncio
 import itertools
 import logging
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from checkpoint import Copy, Kind, Need, Shard, cost, plan, second_homes
+from checkpoint import Copy, Kind, Need, Protection, Shard, Stripe, cost, plan, second_homes
 from elastic.commands import Command
 from elastic.controller.hosts import CopyError, Host
 from elastic.controller.status_report import SnapshotFacts
+from elastic.controller.stripes import Digest, Parity, Ways
 from elastic.controller.world import World, WorldLost
 from elastic.status import Code, StatusError
 
 log = logging.getLogger(__name__)
 
-Digest = bytes
 Record = list[Any]
 """One shard (see `executor.snapshots`)."""
 
-Ways = dict[tuple[str, str], list[Digest]]
-"""(from host, to host) -> what goes that way."""
+_TWO_COPIES = Protection()
 
 Reads = list[tuple[str, Digest, int, Path]]
 """(host, what it is to read, bytes, file)"""
@@ -45,11 +45,11 @@ class SnapshotError(Exception):
 class DataLossError(StatusError):
     """Every copy of some shards is gone."""
 
-    def __init__(self, arrays: Iterable[int], bad: Sequence[str] = ()) -> None:
-        """`bad` says what is wrong with the copies that there are."""
+    def __init__(self, arrays: Iterable[int], bad: str = "") -> None:
+        """`bad` says which copies or blocks were bad, if any were."""
         self.arrays = frozenset(arrays)
         text = ", ".join(str(array) for array in sorted(self.arrays))
-        why = "; ".join(bad) or "too many hosts died at once"
+        why = bad or "too many hosts died at once"
         super().__init__(Code.DATA_LOSS, f"every copy of arrays {text} is lost: {why}")
 
 
@@ -60,8 +60,9 @@ class Snapshot:
     Attributes:
         number: grows with each that is tried.
         records: by (array, device); device -1 for what all hosts are told, errors and ends of executions.
-        homes: by digest, the hosts that hold the bytes.
+        homes: by digest, the hosts that hold the bytes, of shards and of parity.
         seconds: of a processor, that saving took each host.
+        stripes: those that protect shards by parity.
     """
 
     number: int
@@ -69,6 +70,7 @@ class Snapshot:
     records: dict[tuple[int, int], Record]
     homes: dict[Digest, set[str]]
     seconds: dict[str, float]
+    stripes: tuple[Stripe, ...] = ()
 
     @property
     def nbytes(self) -> int:
@@ -80,10 +82,19 @@ EMPTY = Snapshot(0, 0, {}, {}, {})
 """What there is before the first: no arrays."""
 
 
+@dataclass(frozen=True)
+class _Sources:
+    """What to send, what to rebuild on which host, and what to read, so that every host has what is wanted of it."""
+
+    ways: Ways
+    rebuilds: dict[Digest, str]
+    reads: Reads
+
+
 class Snapshots:
     """The snapshot that counts."""
 
-    def __init__(self, hosts: Mapping[str, Host]) -> None:
+    def __init__(self, hosts: Mapping[str, Host], protection: Protection = _TWO_COPIES) -> None:
         """`hosts` are those that live; the run keeps it up to date."""
         self.committed = EMPTY
         self.committed_at: float | None = None
@@ -94,10 +105,13 @@ class Snapshots:
         """The one that the run can go back to if that one is lost, since it is stored; None if nothing is ever."""
         self.files: Mapping[Digest, Path] = {}
         """What is stored."""
+        self._bad_files: dict[Digest, str] = {}
+        """What of it could not be read, and why."""
         self.also_kept: Snapshot | None = None
         """One that is being stored, whose copies hosts have to keep."""
         self._hosts = hosts
         self._numbers = itertools.count(1)
+        self._parity = Parity(hosts, protection)
 
     async def take(self, world: World, position: int) -> Snapshot:
         """A snapshot of a world at this point of the stream; it does not count before `commit`.
@@ -119,19 +133,21 @@ class Snapshots:
                 records[record[0], record[1]] = record
                 if record[2] == "bytes":
                     homes.setdefault(record[-1], set()).add(host)
-        ways = self._second_homes(records.values(), homes)
-        for digest, holders in homes.items():
-            holders |= self._living(self.committed.homes.get(digest, set()))
-        await self._copy(ways, homes)
-        return Snapshot(number, position, records, homes, seconds)
+        stripes = await self._protect(records.values(), homes)
+        return Snapshot(number, position, records, homes, seconds, stripes)
 
     async def protect(self) -> None:
-        """Sends what only one host has any more to a second one. Raises `SnapshotError`."""
+        """Sends what only one host has any more to a second one, or makes its parity. Raises `SnapshotError`."""
         snapshot = self.committed
-        homes = {digest: self._living(holders) for digest, holders in snapshot.homes.items()}
-        there = [record for record in snapshot.records.values() if record[2] == "bytes" and homes[record[-1]]]
-        await self._copy(self._second_homes(there, homes), snapshot.homes)
-        self.exposed = False
+        shards = [record for record in snapshot.records.values() if record[2] == "bytes"]
+        there = [record for record in shards if self._living(snapshot.homes[record[-1]])]
+        stripes = await self._protect(there, snapshot.homes)
+        if self.committed is snapshot:
+            # Those of shards that nobody has any more stay: these are rebuilt when they are restored.
+            gone = {record[-1] for record in shards} - {record[-1] for record in there}
+            still = (old for old in snapshot.stripes if any(block.name in gone for block in old.data))
+            self.committed = replace(snapshot, stripes=(*stripes, *still))
+            self.exposed = False
 
     async def commit(self, snapshot: Snapshot) -> float:
         """Makes it the one that counts, and gives back the memory that only the one before needed.
@@ -141,6 +157,7 @@ class Snapshots:
         self.committed = snapshot
         self.committed_at = time.monotonic()
         self.exposed = any(not holders <= self._hosts.keys() for holders in snapshot.homes.values())
+        self._parity.forget_bad()
         await self.tidy()
         works = ((host.take_work(), snapshot.seconds.get(id, 0.0)) for id, host in self._hosts.items())
         return cost(replace(work, seconds=work.seconds + saving) for work, saving in works)
@@ -149,8 +166,17 @@ class Snapshots:
         """What there is, at a time of the monotonic clock."""
         snapshot = self.committed
         age = None if snapshot is EMPTY or self.committed_at is None else now - self.committed_at
-        copies = min((len(self._living(holders)) for holders in snapshot.homes.values()), default=0)
-        return SnapshotFacts(snapshot.position, age, snapshot.nbytes, copies)
+        sizes = {digest: size for digest, (_, _, size) in _shards(snapshot.records.values()).items()}
+        copies = {digest: len(self._living(snapshot.homes[digest])) for digest in sizes}
+        return SnapshotFacts(
+            snapshot.position,
+            age,
+            snapshot.nbytes,
+            min(copies.values(), default=0),
+            protection=str(self._parity.protection),
+            copies_bytes=sum(max(0, copies[digest] - 1) * size for digest, size in sizes.items()),
+            parity_bytes=sum(block.size for stripe in snapshot.stripes for block in stripe.parity),
+        )
 
     def forget(self) -> None:
         """The client whose arrays these were has left."""
@@ -163,7 +189,7 @@ class Snapshots:
             return False
         there = self.committed.homes
         homes = {digest: set(self._living(there.get(digest, set()))) for digest in self.base.homes}
-        self.committed = self.base = replace(self.base, homes=homes)
+        self.committed = self.base = replace(self.base, homes=homes, stripes=())
         self.committed_at = time.monotonic()
         return True
 
@@ -194,8 +220,11 @@ class Snapshots:
         if arrays:
             records = {key: record for key, record in snapshot.records.items() if key[0] not in devices}
             needed = {record[-1] for record in records.values() if record[2] == "bytes"}
+            # Of a stripe the others are made, so it stays as long as it protects anything.
+            stripes = tuple(old for old in snapshot.stripes if any(block.name in needed for block in old.data))
+            needed.update(block.name for stripe in stripes for block in stripe.blocks)
             homes = {digest: holders for digest, holders in snapshot.homes.items() if digest in needed}
-            self.committed = replace(snapshot, records=records, homes=homes)
+            self.committed = replace(snapshot, records=records, homes=homes, stripes=stripes)
         return {array: tuple(found) for array, found in devices.items()}
 
     async def restore(self, world: World) -> None:
@@ -205,7 +234,6 @@ class Snapshots:
         """
         snapshot = self.committed
         missing = dict(snapshot.records)
-        bad_files: dict[Digest, str] = {}
         for _ in range(_ROUNDS):
             if not missing:
                 return
@@ -213,9 +241,7 @@ class Snapshots:
             for (_, device), record in missing.items():
                 for host in (world.placement.host_of(device),) if device >= 0 else world.placement.hosts:
                     wanted[host].append(record)
-            ways, reads = self._fetches(wanted, bad_files)
-            await self._copy(ways, snapshot.homes)
-            bad_files |= await self._read(reads, snapshot.homes)
+            await self._fetch(wanted)
             answers = await world.call_each(Command.RESTORE, lambda host: [snapshot.number, wanted[host]])  # noqa: B023
             missing = {}
             for host, bad in answers.items():
@@ -223,14 +249,33 @@ class Snapshots:
                     raise SnapshotError(f"host {host} could not restore: {bad}")
                 for record in wanted[host]:
                     if record[2] == "bytes" and record[-1] in bad:
-                        log.error("host %s: the copy %s is bad", host, record[-1].hex())
-                        snapshot.homes[record[-1]].discard(host)
+                        self._parity.note_bad(record[-1], host, snapshot.homes)
                         missing[record[0], record[1]] = record
         if missing:
-            raise DataLossError((array for array, _ in missing), list(bad_files.values()))
+            bad = self._why_bad(record[-1] for record in missing.values())
+            raise DataLossError((array for array, _ in missing), "; ".join(bad))
 
-    def _fetches(self, wanted: Mapping[str, list[Record]], bad_files: Mapping[Digest, str]) -> tuple[Ways, Reads]:
-        """What to send and what to read, so that every host has what is wanted of it. Raises `DataLossError`."""
+    async def _fetch(self, wanted: Mapping[str, list[Record]]) -> None:
+        """Has every host hold what is wanted of it. Raises `DataLossError` or `SnapshotError`."""
+        snapshot = self.committed
+        while True:
+            found = self._parity.rebuildable(snapshot.stripes, snapshot.homes)
+            sources = self._sources(wanted, found)
+            if not sources.rebuilds:
+                break
+            # Each time that something is still not there a bad block was found, which is not used again.
+            try:
+                await self._parity.rebuild(sources.rebuilds, found, snapshot.homes)
+            except CopyError as error:
+                raise SnapshotError(str(error)) from None
+        await self._copy(sources.ways, snapshot.homes)
+        await self._read(sources.reads, snapshot.homes)
+
+    def _sources(self, wanted: Mapping[str, list[Record]], found: Mapping[Digest, Stripe]) -> _Sources:
+        """Where to take from what every host wants. Raises `DataLossError`.
+
+        `found` are contents that can be rebuilt.
+        """
         shards = _shards(record for records in wanted.values() for record in records)
         needs = {
             (host, record[-1]): Need(*shards[record[-1]][:2], record[-2], host)
@@ -238,34 +283,44 @@ class Snapshots:
             for record in records
             if record[2] == "bytes"
         }
-        files = {digest: path for digest, path in self.files.items() if digest not in bad_files}
-        copies = {
-            shards[digest][:2]: [
-                *(Copy(Kind.PEER, host) for host in sorted(self._living(self.committed.homes.get(digest, set())))),
-                *([Copy(Kind.DURABLE)] if digest in files else []),
-            ]
-            for digest in shards
-        }
+        wanted_by: dict[Digest, list[str]] = {}
+        for host, digest in needs:
+            wanted_by.setdefault(digest, []).append(host)
+        copies: dict[tuple[int, int], list[Copy]] = {}
+        for digest, shard in shards.items():
+            if there := self._living(self.committed.homes.get(digest, set())):
+                copies[shard[:2]] = [Copy(Kind.PEER, host) for host in sorted(there)]
+            elif digest in found:
+                copies[shard[:2]] = [Copy(Kind.PARITY, host) for host in wanted_by[digest]]
+            elif digest in self.files and digest not in self._bad_files:
+                copies[shard[:2]] = [Copy(Kind.DURABLE)]
         chosen = plan(list(needs.values()), copies)
         digests = {shard[:2]: digest for digest, shard in shards.items()}
         if chosen.lost:
             lost = {digests[array, shard] for array, gone in chosen.lost.items() for shard in gone}
             records = (record for records in wanted.values() for record in records)
             arrays = (record[0] for record in records if record[2] == "bytes" and record[-1] in lost)
-            raise DataLossError(arrays, [bad_files[digest] for digest in lost if digest in bad_files])
-        ways: Ways = {}
-        reads: Reads = []
+            bad = [self._parity.bad_of(lost, self.committed.stripes), *self._why_bad(lost)]
+            raise DataLossError(arrays, "; ".join(filter(None, bad)))
+        sources = _Sources({}, {}, [])
         for transfer in chosen.transfers:
-            need, source, digest = transfer.need, transfer.source, digests[transfer.need.array, transfer.need.shard]
-            if source.kind is Kind.DURABLE:
-                reads.append((need.host, digest, need.bytes, files[digest]))
+            need, source = transfer.need, transfer.source
+            digest = digests[need.array, need.shard]
+            if source.kind is Kind.PARITY:
+                sources.rebuilds.setdefault(digest, source.host)
+            elif source.kind is Kind.DURABLE:
+                sources.reads.append((need.host, digest, need.bytes, self.files[digest]))
             elif source.host != need.host:
-                ways.setdefault((source.host, need.host), []).append(digest)
+                sources.ways.setdefault((source.host, need.host), []).append(digest)
         log.info("restore: %s", chosen.reason)
-        return ways, reads
+        return sources
 
-    async def _read(self, reads: Reads, homes: dict[Digest, set[str]]) -> dict[Digest, str]:
-        """Has hosts read what is stored and notes that they have it; what cannot be read, and why."""
+    def _why_bad(self, digests: Iterable[Digest]) -> list[str]:
+        """What is wrong with the files of these."""
+        return [self._bad_files[digest] for digest in digests if digest in self._bad_files]
+
+    async def _read(self, reads: Reads, homes: dict[Digest, set[str]]) -> None:
+        """Has hosts read what is stored, and notes that they have it, or that it is bad. Raises `SnapshotError`."""
 
         async def read(host: str, digest: Digest, size: int, path: Path) -> None:
             if host not in self._hosts:
@@ -273,25 +328,41 @@ class Snapshots:
             await self._hosts[host].fetch_file(digest, size, str(path))
             homes.setdefault(digest, set()).add(host)
 
-        bad = {}
-        for (host, digest, *_), outcome in zip(
-            reads, await asyncio.gather(*(read(*one) for one in reads), return_exceptions=True), strict=True
-        ):
+        outcomes = await asyncio.gather(*(read(*one) for one in reads), return_exceptions=True)
+        for (host, digest, *_), outcome in zip(reads, outcomes, strict=True):
             if isinstance(outcome, CopyError) and host in self._hosts:
                 log.error("%s", outcome)
-                bad[digest] = str(outcome)
+                self._bad_files[digest] = str(outcome)
             elif isinstance(outcome, CopyError):
                 raise SnapshotError(str(outcome))
             elif isinstance(outcome, BaseException):
                 raise outcome
-        return bad
 
-    def _second_homes(self, records: Iterable[Record], homes: Mapping[Digest, set[str]]) -> Ways:
-        """What to send, so that two hosts have everything. Raises `SnapshotError` if nobody has some of it any more."""
-        shards = _shards(records)
-        before = self.committed.homes
-        if not all(self._living(homes[digest] | before.get(digest, set())) for digest in shards):
+    async def _protect(self, records: Iterable[Record], homes: dict[Digest, set[str]]) -> tuple[Stripe, ...]:
+        """Has all shards protected, whose `homes` these are, and notes there what is then where; the stripes.
+
+        Raises `SnapshotError`.
+        """
+        shards, before = _shards(records), self.committed
+        if not all(self._living(homes[digest] | before.homes.get(digest, set())) for digest in shards):
             raise SnapshotError("a host was lost with what it had saved")
+        for digest in shards:
+            if not self._living(homes[digest]):
+                homes[digest] |= self._living(before.homes[digest])
+        if self._parity.protection == _TWO_COPIES:
+            ways = self._second_homes(shards, homes)
+            for digest, holders in homes.items():
+                holders |= self._living(before.homes.get(digest, set()))
+            await self._copy(ways, homes)
+            return ()
+        try:
+            return await self._parity.protect(shards, homes, before, self._domains(shards, homes), self._copy)
+        except CopyError as error:
+            raise SnapshotError(str(error)) from None
+
+    def _second_homes(self, shards: Mapping[Digest, tuple[int, int, int]], homes: Mapping[Digest, set[str]]) -> Ways:
+        """What to send, so that two hosts have everything."""
+        before = self.committed.homes
         digests = {shard[:2]: digest for digest, shard in shards.items()}
         listed = [
             Shard(
@@ -301,15 +372,17 @@ class Snapshots:
             )
             for digest, shard in shards.items()
         ]
-        # Those that are about to go count only for as long as they hold something.
-        going = {id for id, host in self._hosts.items() if host.draining}
-        domains = {id: id for id in self._hosts if id not in going or any(id in homes[digest] for digest in shards)}
-        copies = second_homes(listed, domains)
+        copies = second_homes(listed, self._domains(shards, homes))
         ways: Ways = {}
         for shard, to in copies.peers.items():
             digest = digests[shard]
             ways.setdefault((min(self._living(homes[digest])), to), []).append(digest)
         return ways
+
+    def _domains(self, shards: Iterable[Digest], homes: Mapping[Digest, set[str]]) -> dict[str, str]:
+        """Living hosts, each a failure domain; those that are about to go count only while they hold something."""
+        going = {id for id, host in self._hosts.items() if host.draining}
+        return {id: id for id in self._hosts if id not in going or any(id in homes[digest] for digest in shards)}
 
     async def _copy(self, ways: Ways, homes: dict[Digest, set[str]]) -> None:
         """Sends copies and notes their new homes. Raises `SnapshotError`."""

@@ -107,12 +107,24 @@ class RunFacts:
 
 @dataclass(frozen=True)
 class SnapshotFacts:
-    """The snapshot that counts: its position in the stream, and in how many hosts' memory its least kept shard is."""
+    """The snapshot that counts.
+
+    Attributes:
+        operation: its position in the stream.
+        nbytes: of one copy.
+        copies: in how many hosts' memory its least kept shard is.
+        protection: how its shards are protected against the loss of hosts, as `--protect` says it.
+        copies_bytes: that shards take in memory besides one copy of each.
+        parity_bytes: that parity takes.
+    """
 
     operation: int
     age: float | None
     nbytes: int
     copies: int
+    protection: str = "copies=2"
+    copies_bytes: int = 0
+    parity_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -180,6 +192,9 @@ def report(
             "age_s": _seconds(snapshot.age),
             "bytes": snapshot.nbytes,
             "copies": snapshot.copies,
+            "protection": snapshot.protection,
+            "copies_bytes": snapshot.copies_bytes,
+            "parity_bytes": snapshot.parity_bytes,
         },
         "journal": {"operations": journal.operations, "bytes": journal.nbytes},
         **({"checkpoint": _stored(stored)} if stored is not None else {}),

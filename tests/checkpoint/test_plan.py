@@ -58,6 +58,12 @@ def test_parity_and_durable_storage_are_asked_only_for_what_no_memory_holds():
     assert made.seconds == pytest.approx(MB / 1e9 + MB / 5e8 + MB / 1e8)
 
 
+def test_what_a_host_rebuilds_for_itself_is_not_told_as_its_own_memory():
+    made = plan(needs("h0"), {(0, 0): [Copy(Kind.PARITY, "h0")]}, RATES)
+    assert made.transfers[0].reason == "h0 rebuilds it from what others have"
+    assert made.reason.startswith("1 shards (1.0 MB) from parity; ")
+
+
 def test_a_host_that_is_slow_sends_less():
     copies = {(0, shard): memory("h1", "h2") for shard in range(10)}
     made = plan(needs(*["h0"] * 10), copies, Bandwidth(factors={"h2": 0.25}))

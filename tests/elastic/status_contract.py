@@ -32,7 +32,15 @@ _HOST = {
     "lease_ttl_s": _MAYBE,
     "refused": (dict, type(None)),
 }
-_SNAPSHOT = {"operation": (int,), "age_s": _MAYBE, "bytes": (int,), "copies": (int,)}
+_SNAPSHOT = {
+    "operation": (int,),
+    "age_s": _MAYBE,
+    "bytes": (int,),
+    "copies": (int,),
+    "protection": _TEXT,
+    "copies_bytes": (int,),
+    "parity_bytes": (int,),
+}
 _JOURNAL = {"operations": (int,), "bytes": (int,)}
 _FAILURE = {
     "time": _TEXT,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from elastic.host_memory import DIGEST_BYTES, contents, digest_of, has, keep_only, read, save
+from elastic.host_memory import DIGEST_BYTES, contents, digest_of, growing, has, keep_only, piece, read, save
 from elastic.status import Code, StatusError
 
 
@@ -114,3 +114,28 @@ def test_a_memory_that_is_gone_is_an_error_and_not_an_empty_one(memory):
     memory.rmdir()
     with pytest.raises(OSError, match="memory"):
         save(memory, digest_of(b"x"), b"x")
+
+
+@given(st.lists(st.binary(max_size=9)))
+def test_what_is_saved_in_pieces_has_the_digest_of_all_of_it(tmp_path_factory, pieces):
+    memory = tmp_path_factory.mktemp("memory")
+    with growing(memory) as file:
+        for data in pieces:
+            file.add(memoryview(data))
+        assert contents(memory) == []
+        file.complete()
+    assert file.digest == digest_of(b"".join(pieces))
+    assert bytes(read(memory, file.digest)) == b"".join(pieces)
+
+
+def test_what_is_not_completed_leaves_nothing(memory):
+    with growing(memory) as file:
+        file.add(memoryview(b"a part"))
+    assert list(memory.iterdir()) == []
+
+
+def test_a_file_can_be_read_in_pieces_which_are_shorter_at_its_end(memory):
+    digest = kept(memory, b"0123456789")
+    assert [piece(memory, digest, start, 4) for start in (0, 4, 8, 12)] == [b"0123", b"4567", b"89", b""]
+    with pytest.raises(FileNotFoundError):
+        piece(memory, digest_of(b"never saved"), 0, 4)

@@ -58,7 +58,9 @@ def test_a_pool_comes_up_and_leaves_nothing(base):
 
 
 def test_command_lines_are_the_contract(base):
-    with FakePool(hosts=2, devices_per_host=4, spares=1, snapshot_budget=0.25, on_loss="wait", base_dir=base) as pool:
+    with FakePool(
+        hosts=2, devices_per_host=4, spares=1, snapshot_budget=0.25, protect="parity=3+1", on_loss="wait", base_dir=base
+    ) as pool:
         path = str(pool.directory.path)
         etcd = ["--pool", f"etcd://unix:{path}/etcd.sock"]
         membership = _note(pool, "membership")["argv"][2:]
@@ -67,7 +69,7 @@ def test_command_lines_are_the_contract(base):
         assert agent == ["--id", "h2", "--devices", "4", *etcd, "--run-dir", path]
         controller = _note(pool, "controller")["argv"][2:]
         sizes = ["--hosts", "2", "--spares", "1", "--virtual-devices", "8", "--snapshot-budget", "0.25"]
-        policy = ["--on-loss", "wait"]
+        policy = ["--protect", "parity=3+1", "--on-loss", "wait"]
         assert controller == ["--run-dir", path, *etcd, "--run-id", pool.directory.path.name, *sizes, *policy]
         secret = pool.directory.secret.read_text()
         assert not any(secret in argument for argument in (*membership, *agent, *controller))
@@ -150,6 +152,8 @@ def test_wrong_settings_start_nothing(base):
         FakePool(snapshot_budget=1, base_dir=base).start()
     with pytest.raises(UsageError, match="one may stack, spare, wait, surface; 'pray' is none of these"):
         FakePool(on_loss="pray", base_dir=base).start()
+    with pytest.raises(UsageError, match=r"copies=N or parity=K\+M, such as parity=3\+1; not by 'prayer'"):
+        FakePool(protect="prayer", base_dir=base).start()
     with pytest.raises(UsageError, match="0 hosts"):
         FakePool(hosts=0, base_dir=base).start()
     with socket.create_server(("127.0.0.1", 0)) as server, pytest.raises(UsageError, match="in use"):
@@ -402,3 +406,10 @@ def test_platforms_that_lead_to_a_pool_are_kept(base, monkeypatch, before, after
         assert pool.environment["JAX_PLATFORMS"] == after
         assert pool.environment["TF_CPP_MIN_LOG_LEVEL"] == "0"
         assert pool.environment["JAX_BACKEND_TARGET"] == pool.address
+
+
+def test_parity_without_its_library_starts_nothing(base, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    with pytest.raises(UsageError, match="needs the package zfec"):
+        FakePool(protect="parity=2+2", base_dir=base).start()
+    assert not list(base.iterdir())

@@ -150,7 +150,7 @@ class Strangers:
 
 class ToAgent(Strangers):
     def broken_copies(self):
-        return self.proven(GARBAGE, {"role": "copies"}, self.broken_frame())
+        return self.proven(GARBAGE, {"role": self._rng.choice(("copies", "blocks"))}, self.broken_frame())
 
     def controller_of_another_pool(self):
         return self.proven(FOREIGN, {"role": "controller", "run": "r", "pool": "another"})

@@ -2,12 +2,14 @@
 
     python training_loop.py data|sharded|tensor|pipeline STEPS [PACE]
 
-A small network with dropout, Adam and a new batch in each step, on all devices. Every fifth step compiles a program
-that no step before has used. With PACE, a file that holds a number, no step begins beyond that number.
+A small network, whose WIDTH may come from the environment, with dropout, Adam and a new batch in each step, on all
+devices. Every fifth step compiles a program that no step before has used. With PACE, a file that holds a number, no
+step begins beyond that number.
 """
 
 import functools
 import hashlib
+import os
 import sys
 import time
 from pathlib import Path
@@ -18,7 +20,7 @@ import numpy as np
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-WIDTH, BATCH, LAYERS = 32, 16, 4
+WIDTH, BATCH, LAYERS = int(os.environ.get("WIDTH", "32")), 16, 4
 NEWS = 5  # Steps between two programs that are new.
 
 

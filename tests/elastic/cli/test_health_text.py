@@ -1,5 +1,7 @@
 """Reports as text."""
 
+from dataclasses import replace
+
 import pytest
 
 from elastic.cli.health_text import duration, lines, plain, ranges, size
@@ -25,6 +27,12 @@ def test_a_report_is_a_line_a_host_and_a_line_a_failure():
         "  2026-01-02T03:04:05.678Z h1 lost: its agent is gone; noticed by the controller; h2 takes over; 0.30 s "
         "(detect 0.10, fence 0.01, world 0.10, load 0.02, restore 0.03, replay 0.04), 12 operations replayed",
     ]
+
+
+def test_how_a_snapshot_is_protected_by_parity_is_told_with_what_it_takes():
+    snapshot = replace(SNAPSHOT, copies=1, protection="parity=3+1", copies_bytes=300, parity_bytes=350 << 10)
+    text = "1.0 MiB in 1 copy, protected by parity=3+1 (parity takes 350 KiB, copies 300 bytes more);"
+    assert text in plain(of_run(report(RUN, [host(0)], snapshot, JOURNAL, []), POOL))
 
 
 def test_refused_connections_are_a_line_if_there_are_any():

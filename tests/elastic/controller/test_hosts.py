@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from elastic.controller.hosts import Exit, Host
+from elastic.controller.hosts import CopyError, Exit, Host, Made
 from elastic.errors import PoolError
 from tests.elastic.connections import SECRET, frames_server, run
 
@@ -216,3 +216,37 @@ def test_an_agent_of_another_pool_is_a_pool_error():
                 await Host.connect("h3", server.address, SECRET, print)
 
     run(main())
+
+
+def test_copies_to_a_host_that_is_lost_meanwhile_are_an_error_though_the_sender_says_nothing():
+    async def main():
+        async with stage() as one, stage() as other:
+            sending = asyncio.create_task(one.host.send_copies([b"x"], other.host))
+            await one.agent.read()
+            other.host.close()
+            with pytest.raises(CopyError, match="its agent is gone"):
+                await sending
+
+    run(main())
+
+
+def test_blocks_are_made_and_what_was_bad_is_told():
+    async def play(stage, host, agent):
+        making = asyncio.create_task(host.make_blocks([{"want": 3}, {"want": 0}]))
+        (order, _) = await agent.read()
+        assert order == {"make": [{"want": 3}, {"want": 0}], "order": order["order"]}
+        agent.write({"done": order["order"], "made": [b"x", b""], "bad": [["h1:1", b"y"]], "problem": "y was changed"})
+        assert await making == Made([b"x", b""], [("h1:1", b"y")], "y was changed")
+
+    on_a_stage(play)
+
+
+def test_blocks_that_nobody_makes_any_more_are_an_error():
+    async def play(stage, host, agent):
+        making = asyncio.create_task(host.make_blocks([{"want": 3}]))
+        await agent.read()
+        agent.drop()
+        with pytest.raises(CopyError, match="host h3: its agent is gone"):
+            await making
+
+    on_a_stage(play)

@@ -8,7 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from checkpoint import Work
+from checkpoint import Protection, Work
 from elastic.commands import Command
 from elastic.controller.hosts import CopyError
 from elastic.controller.placement import spread
@@ -17,18 +17,23 @@ from elastic.controller.world import WorldLost
 from elastic.errors import HostLostError
 from elastic.host_memory import digest_of
 from elastic.status import Code, StatusError
+from tests.elastic.controller.played_parity import made_of
 
 
 class Host:
     """A host with a memory, a dictionary."""
 
     def __init__(self, id):
-        self.id = id
+        self.id = self.address = id
         self.memory = {}
         self.rotten = set()
         """Copies whose bytes were changed."""
         self.got = []
         """Sizes of copies that others sent."""
+        self.made = []
+        """Blocks of stripes that it made."""
+        self.peers = {}
+        """The hosts by their addresses."""
         self.failure = None
         self.draining = False
         self.work = 0.0
@@ -47,7 +52,23 @@ class Host:
     def take_work(self):
         return Work("m", 2, self.work)
 
+    async def make_blocks(self, jobs):
+        await asyncio.sleep(0)
+        if self.failure:
+            raise CopyError(f"host {self.id}: {self.failure}")
+        return made_of(jobs, self._find, self._save_made)
+
+    def _find(self, address, digest):
+        host = self.peers.get(address) if address else self
+        return None if host is None or digest in host.rotten else host.memory.get(digest)
+
+    def _save_made(self, digest, data):
+        self.memory[digest] = data
+        self.rotten.discard(digest)
+        self.made.append(digest)
+
     async def keep_copies(self, digests):
+        self.rotten &= set(digests)
         self.memory = {digest: data for digest, data in self.memory.items() if digest in set(digests)}
 
 
@@ -100,16 +121,23 @@ class World:
 
 
 class Stage:
-    def __init__(self, hosts=3, devices=6):
-        self.hosts = {f"h{number}": Host(f"h{number}") for number in range(hosts)}
+    def __init__(self, hosts=3, devices=6, protection="copies=2"):
+        self.hosts = {}
+        for number in range(hosts):
+            self.join(f"h{number}")
         self.devices = devices
-        self.snapshots = Snapshots(self.hosts)
+        self.snapshots = Snapshots(self.hosts, Protection.parse(protection))
         self.world = World(self.hosts, devices)
         self._runner = asyncio.Runner()
         self.run = self._runner.run
 
     def close(self):
         self._runner.close()
+
+    def join(self, id):
+        host = self.hosts[id] = Host(id)
+        host.peers = self.hosts
+        return host
 
     def copied(self):
         """Sizes of all copies that were sent."""
@@ -413,7 +441,7 @@ class AnyOneHostMayBeLost(RuleBasedStateMachine):
     def join(self):
         id = f"h{self.next}"
         self.next += 1
-        self.stage.hosts[id] = Host(id)
+        self.stage.join(id)
         self.stage.run(self.stage.snapshots.protect())
 
     @invariant()

@@ -62,7 +62,15 @@ def test_a_run_that_has_what_it_was_asked_to_have_is_healthy():
     assert (found["status"], found["reasons"]) == ("healthy", [])
     assert found["run"]["id"] == "r1"
     assert found["hosts"][1]["virtual_devices"] == [2, 3]
-    assert found["snapshot"] == {"operation": 800, "age_s": 0.25, "bytes": 1 << 20, "copies": 2}
+    assert found["snapshot"] == {
+        "operation": 800,
+        "age_s": 0.25,
+        "bytes": 1 << 20,
+        "copies": 2,
+        "protection": "copies=2",
+        "copies_bytes": 0,
+        "parity_bytes": 0,
+    }
     assert found["journal"] == {"operations": 100, "bytes": 30_000}
 
 
