@@ -123,12 +123,17 @@ def piece(memory: Path, digest: bytes, start: int, size: int) -> bytes:
 
 
 def read(memory: Path, digest: bytes) -> memoryview:
-    """The bytes, mapped. Raises `StatusError` (DATA_LOSS) if they are not there or were changed."""
+    """The bytes, mapped. Raises `StatusError` (DATA_LOSS) if they are not there or were changed.
+
+    What was changed is removed, so that who still has it saves it again.
+    """
+    path = memory / digest.hex()
     try:
-        data = map_file(str(memory / digest.hex()))
+        data = map_file(str(path))
     except OSError as error:
         raise StatusError(Code.DATA_LOSS, f"the copy {digest.hex()} is not here: {error.strerror}") from None
     if digest_of(data) != digest:
+        path.unlink(missing_ok=True)
         raise StatusError(Code.DATA_LOSS, f"the copy {digest.hex()} was changed")
     return data
 

@@ -7,7 +7,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from elastic.host_memory import DIGEST_BYTES, contents, digest_of, growing, has, keep_only, piece, read, save
+from elastic.host_memory import (
+    DIGEST_BYTES,
+    contents,
+    digest_of,
+    growing,
+    has,
+    held,
+    hold,
+    keep_only,
+    let_go,
+    piece,
+    read,
+    save,
+)
 from elastic.status import Code, StatusError
 
 
@@ -139,3 +152,36 @@ def test_a_file_can_be_read_in_pieces_which_are_shorter_at_its_end(memory):
     assert [piece(memory, digest, start, 4) for start in (0, 4, 8, 12)] == [b"0123", b"4567", b"89", b""]
     with pytest.raises(FileNotFoundError):
         piece(memory, digest_of(b"never saved"), 0, 4)
+
+
+def test_what_was_changed_is_removed_and_can_be_saved_again(tmp_path):
+    digest = digest_of(b"good")
+    save(tmp_path, digest, b"good")
+    (tmp_path / digest.hex()).write_bytes(b"bad!")
+    with pytest.raises(StatusError, match="was changed"):
+        read(tmp_path, digest)
+    assert not has(tmp_path, digest)
+    save(tmp_path, digest, b"good")
+    assert bytes(read(tmp_path, digest)) == b"good"
+
+
+def test_what_is_held_stays_when_the_rest_goes(tmp_path):
+    digest = digest_of(b"x")
+    save(tmp_path, digest, b"x")
+    hold(tmp_path, 7, digest, b"x")
+    hold(tmp_path, 7, digest, b"x")
+    hold(tmp_path, 8, digest_of(b"y"), b"y")
+    keep_only(tmp_path, set())
+    assert not has(tmp_path, digest)
+    assert bytes(read(held(tmp_path, 7), digest)) == b"x"
+    assert bytes(read(held(tmp_path, 8), digest_of(b"y"))) == b"y"
+    let_go(tmp_path, 7)
+    assert not has(held(tmp_path, 7), digest)
+    assert has(held(tmp_path, 8), digest_of(b"y"))
+
+
+def test_what_is_held_takes_its_space_once(tmp_path):
+    digest = digest_of(b"x")
+    save(tmp_path, digest, b"x")
+    hold(tmp_path, 7, digest, b"x")
+    assert (tmp_path / digest.hex()).samefile(held(tmp_path, 7) / digest.hex())
