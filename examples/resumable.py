@@ -1,12 +1,11 @@
 """Training that can be ended at any step and goes on where it was: `elastic.wrap` around a plain JAX training step.
 
-A small network learns scikit-learn's handwritten digits, with dropout and a learning rate that falls. End it as you like,
-with Ctrl-C or kill -9, and start it again: it ends in the same bits as if nothing had happened. Names end in shapes: B
-batch, F features (8x8 pixels), H hidden units, C classes.
+A small network learns scikit-learn's handwritten digits, with dropout and a learning rate that falls. End it as you
+like, with Ctrl-C or kill -9, and start it again: it ends in the same bits as if nothing had happened. Names end in
+shapes: B batch, F features (8x8 pixels), H hidden units, C classes.
 """
 
 import argparse
-import functools
 import hashlib
 
 import jax

@@ -10,12 +10,14 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
-import checkpoint as disk
-from elastic.errors import CheckpointError
+import jax
+
+from checkpoint import Retention
+from elastic.errors import CheckpointError, UsageError
 from elastic.loop.data_position import Batches, follow
 from elastic.loop.directory_lock import DirectoryLock
 from elastic.loop.progress import Progress
-from elastic.loop.resuming import extra_of, resume
+from elastic.loop.resuming import extra_of, newer_than, resume
 from elastic.loop.saver import ClientSaver, Saved, Saver
 from elastic.loop.stopping import Stopping
 from elastic.loop.tree import leaves_of
@@ -35,7 +37,7 @@ class Loop:
     """
 
     def __init__(
-        self, train_step: StepFunction, root: Path, save_every: int, retention: disk.Retention, resume: bool
+        self, train_step: StepFunction, root: Path, save_every: int, retention: Retention, resume: bool
     ) -> None:
         self.state: Any = None
         self.step = 0
@@ -71,6 +73,8 @@ class Loop:
             UsageError: another process saves to the directory, or the data is not what it was.
         """
         self._close()
+        if jax.process_count() > 1:
+            raise UsageError("elastic.wrap is for one process; use `elastic run` instead of jax.distributed")
         try:
             lock = DirectoryLock(self._root)
         except OSError as error:
@@ -93,9 +97,7 @@ class Loop:
             self._progress.resumed(self.step)
         leaves_of(self.state)  # Sooner than in the first save one is told what cannot be saved.
         self._begun = self.step
-        there = {found.number for found in disk.steps(self._root) if found.finished}
-        superseded = {number for number in there if number > self.step}
-        self._saver = ClientSaver(self._root, self._retention, superseded)
+        self._saver = ClientSaver(self._root, self._retention, newer_than(self._root, self.step))
         data = follow(batches, epochs, None if resumed is None else resumed.position)
         self._position = data.position()
         return data

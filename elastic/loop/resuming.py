@@ -8,7 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import checkpoint as disk
+from checkpoint import BadCheckpointError, Manifest, read_region, steps, whole_steps
+from checkpoint import CheckpointError as Unusable
 from elastic.errors import CheckpointError
 from elastic.loop import tree
 
@@ -37,13 +38,13 @@ def resume(root: Path, state: Any, skipped: Callable[[str], None]) -> Resumed | 
     """
     reasons: list[str] = []
     try:
-        for path, manifest in disk.whole_steps(root, reasons.append):
+        for path, manifest in whole_steps(root, reasons.append):
             resumed = _from(path, manifest, state, reasons)
             if resumed is not None:
                 _tell(reasons, skipped)
                 return resumed
-        finished = [step for step in disk.steps(root) if step.finished]
-    except disk.CheckpointError as error:
+        finished = [step for step in steps(root) if step.finished]
+    except Unusable as error:
         raise CheckpointError(str(error)) from error
     if finished:
         raise CheckpointError(
@@ -54,13 +55,21 @@ def resume(root: Path, state: Any, skipped: Callable[[str], None]) -> Resumed | 
     return None
 
 
-def _from(path: Path, manifest: disk.Manifest, state: Any, reasons: list[str]) -> Resumed | None:
+def newer_than(root: Path, step: int) -> set[int]:
+    """The finished steps that are of no use to a loop that begins with this one. Raises `CheckpointError`."""
+    try:
+        return {found.number for found in steps(root) if found.finished and found.number > step}
+    except Unusable as error:
+        raise CheckpointError(str(error)) from error
+
+
+def _from(path: Path, manifest: Manifest, state: Any, reasons: list[str]) -> Resumed | None:
     saved = manifest.extra.get("loop")
     if saved is None:
         raise CheckpointError(f"{path} was not saved by elastic.wrap; save elsewhere")
     try:
-        restored = tree.restore(state, manifest, saved["kinds"], partial(disk.read_region, path, manifest))
-    except disk.BadCheckpointError as error:
+        restored = tree.restore(state, manifest, saved["kinds"], partial(read_region, path, manifest))
+    except BadCheckpointError as error:
         reasons.append(f"step {manifest.step}: {error}")
         return None
     except CheckpointError as error:

@@ -13,7 +13,20 @@ from typing import Any, Protocol
 import jax
 import numpy as np
 
-import checkpoint as disk
+from checkpoint import (
+    ArrayEntry,
+    FileEntry,
+    Region,
+    Retention,
+    grid_of,
+    of_slices,
+    steps,
+    tidy,
+    whole,
+    write_region,
+)
+from checkpoint import CheckpointError as NotSaved
+from checkpoint import begin as begin_step
 from elastic.errors import CheckpointError
 from elastic.loop.tree import Leaf
 
@@ -23,7 +36,7 @@ WRITER = "client"
 
 @dataclass(frozen=True)
 class Saved:
-    """A checkpoint that is on disk. `bytes` were written in `seconds`; `left` says what could not be tidied up."""
+    """A checkpoint that is on  `bytes` were written in `seconds`; `left` says what could not be tidied up."""
 
     step: int
     path: Path
@@ -51,7 +64,7 @@ class ClientSaver:
     there twice. What several devices hold is read once.
     """
 
-    def __init__(self, root: Path, retention: disk.Retention, superseded: set[int]) -> None:
+    def __init__(self, root: Path, retention: Retention, superseded: set[int]) -> None:
         """`superseded` are steps that are there now and are not to be kept once there is a newer one."""
         self._root = root
         self._retention = retention
@@ -82,13 +95,13 @@ class ClientSaver:
     def _save(self, step: int, leaves: list[Leaf], extra: Mapping[str, Any]) -> Saved:
         began = time.monotonic()
         entries = [_entry(leaf) for leaf in leaves]
-        unfinished = disk.begin(self._root, step, entries, WRITER)
-        files: dict[str, disk.FileEntry] = {}
+        unfinished = begin_step(self._root, step, entries, WRITER)
+        files: dict[str, FileEntry] = {}
         try:
             for entry in entries:
                 # Taken off the list, so that the devices' memory is free again as soon as it can be.
                 for region, values in _parts(leaves.pop(0)):
-                    files |= disk.write_region(unfinished.path, entry, region, values)
+                    files |= write_region(unfinished.path, entry, region, values)
             path = unfinished.publish(files, extra)
         except BaseException:
             unfinished.abandon()
@@ -96,14 +109,14 @@ class ClientSaver:
         saved = Saved(step, path, sum(file.bytes for file in files.values()), time.monotonic() - began)
         try:
             self._tidy(step)
-        except (OSError, disk.CheckpointError) as error:
+        except (OSError, NotSaved) as error:
             return replace(saved, left=f"older checkpoints in {self._root} could not be removed: {error}")
         return saved
 
     def _tidy(self, step: int) -> None:
         self._superseded.discard(step)
-        ours = {found.number for found in disk.steps(self._root) if found.finished and found.ours}
-        disk.tidy(self._root, self._retention.keeps(ours - self._superseded), WRITER)
+        ours = {found.number for found in steps(self._root) if found.finished and found.ours}
+        tidy(self._root, self._retention.keeps(ours - self._superseded), WRITER)
 
 
 def _copied(leaves: Sequence[Leaf]) -> list[Leaf]:
@@ -115,24 +128,24 @@ def _copied(leaves: Sequence[Leaf]) -> list[Leaf]:
     ]
 
 
-def _entry(leaf: Leaf) -> disk.ArrayEntry:
+def _entry(leaf: Leaf) -> ArrayEntry:
     shape = leaf.value.shape
     if isinstance(leaf.value, jax.Array):
         indices = leaf.value.sharding.devices_indices_map(shape).values()
-        regions = {disk.of_slices(index, shape) for index in indices}
+        regions = {of_slices(index, shape) for index in indices}
     else:
-        regions = {disk.whole(shape)}
-    chunk = disk.grid_of(shape, regions)
-    return disk.ArrayEntry(leaf.path, leaf.value.dtype.name, shape, chunk, leaf.key_implementation)
+        regions = {whole(shape)}
+    chunk = grid_of(shape, regions)
+    return ArrayEntry(leaf.path, leaf.value.dtype.name, shape, chunk, leaf.key_implementation)
 
 
-def _parts(leaf: Leaf) -> Iterator[tuple[disk.Region, np.ndarray[Any, Any]]]:
+def _parts(leaf: Leaf) -> Iterator[tuple[Region, np.ndarray[Any, Any]]]:
     """The values of a leaf, each once."""
     shape = leaf.value.shape
     if not isinstance(leaf.value, jax.Array):
-        yield disk.whole(shape), leaf.value
+        yield whole(shape), leaf.value
         return
-    shards = {disk.of_slices(shard.index, shape): shard.data for shard in leaf.value.addressable_shards}
+    shards = {of_slices(shard.index, shape): shard.data for shard in leaf.value.addressable_shards}
     for region, data in shards.items():
         yield region, np.asarray(data)
 
