@@ -36,7 +36,7 @@ WRITER = "client"
 
 @dataclass(frozen=True)
 class Saved:
-    """A checkpoint that is on  `bytes` were written in `seconds`; `left` says what could not be tidied up."""
+    """A checkpoint that is on disk. `bytes` were written in `seconds`; `left` says what could not be tidied up."""
 
     step: int
     path: Path
