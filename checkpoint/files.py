@@ -21,7 +21,8 @@ def write_durably(path: Path, data: bytes | bytearray | memoryview) -> FileEntry
     """Writes a file under another name first; what stood under this one is replaced. Raises `OSError`; then nothing
     new is left.
 
-    The result is what the file has to be, taken from memory and not from the disk.
+    Its bytes are durable then; its name is when its directory is, see `sync_directory`. The result is what the file has
+    to be, taken from memory and not from the disk.
     """
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -35,7 +36,6 @@ def write_durably(path: Path, data: bytes | bytearray | memoryview) -> FileEntry
         with contextlib.suppress(OSError):
             unfinished.unlink()
         raise
-    sync_directory(path.parent)
     return entry_of(data)
 
 

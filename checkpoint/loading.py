@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-
-import ml_dtypes  # noqa: F401  It teaches numpy the names of its types.
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from checkpoint.errors import BadCheckpointError
 from checkpoint.files import read_checked
@@ -14,14 +12,21 @@ from checkpoint.manifest import ArrayEntry, Manifest
 from checkpoint.regions import Region, overlap, shape_of, slices, whole
 from checkpoint.store import load_manifest, steps
 
+if TYPE_CHECKING:
+    import numpy as np
 
-def read_region(step: Path, manifest: Manifest, entry: ArrayEntry, region: Region) -> np.ndarray:
+
+def read_region(step: Path, manifest: Manifest, entry: ArrayEntry, region: Region) -> np.ndarray[Any, Any]:
     """A region of an array; only files that have a part of it are read. Raises `BadCheckpointError`.
 
     What is exactly one file's is not copied, and then cannot be written to.
     """
+    # Not sooner: agents and launchers, which import this package too, can do without.
+    import ml_dtypes  # noqa: F401  It teaches numpy the names of its types.
+    import numpy as np
+
     dtype = np.dtype(entry.dtype)
-    result: np.ndarray | None = None
+    result: np.ndarray[Any, Any] | None = None
     for name, has in entry.files(region).items():
         data = np.frombuffer(read_checked(step / name, manifest.files[name]), dtype)
         values = data.reshape(entry.chunk)[slices(whole(shape_of(has)))]

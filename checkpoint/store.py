@@ -131,8 +131,8 @@ class Unfinished:
         texts = {**metadata_files(self.arrays), **checkpoint_metadata(self._began)}
         files = {**files, **{name: write_durably(self.path / name, text) for name, text in texts.items()}}
         write_durably(self.path / MANIFEST, encode(Manifest(self.step, self.arrays, files, extra)))
-        for folder, _, _ in os.walk(self.path):
-            sync_directory(Path(folder))
+        for name, _, _ in os.walk(self.path):
+            sync_directory(Path(name))
         final = self._root / str(self.step)
         check_place(self._root, self.step)
         if not final.exists():
@@ -140,7 +140,8 @@ class Unfinished:
         elif not exchange(self.path, final):
             os.rename(final, self._aside)
             os.rename(self.path, final)
-        sync_directory(self._root)
+        for folder in (self._root, self._root.parent):  # It may be a new one itself.
+            sync_directory(folder)
         for replaced in (self.path, self._aside):
             shutil.rmtree(replaced, ignore_errors=True)
         return final

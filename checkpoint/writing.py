@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from checkpoint.files import write_durably
 from checkpoint.manifest import ArrayEntry, FileEntry
 from checkpoint.regions import Region, shape_of, slices, whole
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 def write_region(
@@ -20,6 +21,8 @@ def write_region(
 
     Raises `OSError` if the disk refuses.
     """
+    import numpy as np  # Not sooner: agents and launchers, which import this package too, can do without.
+
     written = {}
     for name, has in entry.files(region).items():
         chunk = values[slices(has, region)]

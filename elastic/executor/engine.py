@@ -174,7 +174,9 @@ class Engine:
             if here in local and there in local:
                 try:
                     shard = self._part(value.shard(here), part)
-                    self._store.add_shards(array, [there], [self._move(shard, there, memory_kind)])
+                    # Where it is already, it would be the same buffer, and gone once one of the two is donated.
+                    moved = self._move(shard, there, memory_kind, copy=here == there)
+                    self._store.add_shards(array, [there], [moved])
                 except Exception as error:
                     self._store.fail(array, status_of(error))
             elif here in local:

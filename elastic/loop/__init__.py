@@ -17,8 +17,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import jax
-
 from checkpoint import Retention
 from elastic.errors import UsageError
 from elastic.loop.loop import Loop
@@ -63,8 +61,6 @@ def wrap(
         raise UsageError(
             f"checkpoints are written to a directory, and {checkpoint} is a URL; mount it, or save elsewhere"
         )
-    if jax.process_count() > 1:
-        raise UsageError("elastic.wrap is for one process; use `elastic run` instead of jax.distributed")
     try:
         retention = Retention(keep, keep_every)
     except ValueError as error:

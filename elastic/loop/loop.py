@@ -10,15 +10,16 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
+import jax
+
 from checkpoint import Retention
-from checkpoint import steps as steps_in
-from elastic.errors import CheckpointError
+from elastic.errors import CheckpointError, UsageError
 from elastic.loop.data_position import Batches, follow
 from elastic.loop.directory_lock import DirectoryLock
 from elastic.loop.host_saver import HostSaver, on_a_pool
 from elastic.loop.kept_steps import KeptSteps
 from elastic.loop.progress import Progress
-from elastic.loop.resuming import extra_of, resume
+from elastic.loop.resuming import extra_of, newer_than, resume
 from elastic.loop.saver import WRITER, ClientSaver, Saved, Saver
 from elastic.loop.stopping import Stopping
 from elastic.loop.tree import leaves_of
@@ -81,6 +82,8 @@ class Loop:
             UsageError: another process saves to the directory, or the data is not what it was.
         """
         self._close()
+        if jax.process_count() > 1:
+            raise UsageError("elastic.wrap is for one process; use `elastic run` instead of jax.distributed")
         try:
             lock = DirectoryLock(self._root)
         except OSError as error:
@@ -103,9 +106,7 @@ class Loop:
             self._progress.resumed(self.step)
         leaves_of(self.state)  # Sooner than in the first save one is told what cannot be saved.
         self._begun = self.step
-        there = {found.number for found in steps_in(self._root) if found.finished}
-        superseded = {number for number in there if number > self.step}
-        kept = KeptSteps(self._root, WRITER, self._retention, superseded)
+        kept = KeptSteps(self._root, WRITER, self._retention, newer_than(self._root, self.step))
         by_hosts = self._written_by == "hosts" and on_a_pool()
         self._saver = HostSaver(self._root, kept) if by_hosts else ClientSaver(self._root, kept)
         data = follow(batches, epochs, None if resumed is None else resumed.position)

@@ -26,6 +26,7 @@ class Progress:
         self._directory = directory
         self._bar: Any = None
         self._task: Any = None
+        self._began = (0.0, 0)
         self._looked = 0.0
 
     def open(self, done: int, steps: int | None) -> None:

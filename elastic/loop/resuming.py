@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from checkpoint import BadCheckpointError, Manifest, read_region, steps, whole_steps
-from checkpoint import CheckpointError as DiskError
+from checkpoint import CheckpointError as Unusable
 from elastic.errors import CheckpointError
 from elastic.loop import tree
 
@@ -44,7 +44,7 @@ def resume(root: Path, state: Any, skipped: Callable[[str], None]) -> Resumed | 
                 _tell(reasons, skipped)
                 return resumed
         finished = [step for step in steps(root) if step.finished]
-    except DiskError as error:
+    except Unusable as error:
         raise CheckpointError(str(error)) from error
     if finished:
         raise CheckpointError(
@@ -53,6 +53,14 @@ def resume(root: Path, state: Any, skipped: Callable[[str], None]) -> Resumed | 
         )
     _tell(reasons, skipped)
     return None
+
+
+def newer_than(root: Path, step: int) -> set[int]:
+    """The finished steps that are of no use to a loop that begins with this one. Raises `CheckpointError`."""
+    try:
+        return {found.number for found in steps(root) if found.finished and found.number > step}
+    except Unusable as error:
+        raise CheckpointError(str(error)) from error
 
 
 def _from(path: Path, manifest: Manifest, state: Any, reasons: list[str]) -> Resumed | None:

@@ -13,7 +13,8 @@ from typing import Any, Protocol
 import jax
 import numpy as np
 
-from checkpoint import ArrayEntry, FileEntry, Region, begin, grid_of, of_slices, whole, write_region
+from checkpoint import ArrayEntry, FileEntry, Region, grid_of, of_slices, whole, write_region
+from checkpoint import begin as begin_step
 from elastic.errors import CheckpointError
 from elastic.loop.kept_steps import KeptSteps
 from elastic.loop.tree import Leaf
@@ -81,7 +82,7 @@ class ClientSaver:
     def _save(self, step: int, leaves: list[Leaf], extra: Mapping[str, Any]) -> Saved:
         began = time.monotonic()
         entries = [_entry(leaf) for leaf in leaves]
-        unfinished = begin(self._root, step, entries, WRITER)
+        unfinished = begin_step(self._root, step, entries, WRITER)
         files: dict[str, FileEntry] = {}
         try:
             for entry in entries:

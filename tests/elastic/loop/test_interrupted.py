@@ -28,7 +28,8 @@ def environment(devices):
 
 def start(directory, data, fault="none=0"):
     return subprocess.Popen(
-        [sys.executable, SCRIPT, directory, str(STEPS), data, fault],
+        # Without that, a child of a shell's background job would ignore Ctrl-C.
+        ["env", "--default-signal=INT", sys.executable, SCRIPT, directory, str(STEPS), data, fault],
         env=environment(4),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -69,6 +69,7 @@ def main(directory, steps, data, fault="none=0"):
     for step, metrics in loop(initial(), {**REPEATED, **ONCE}[data](), steps=int(steps)):
         print(f"step {step} {float(metrics['loss']).hex()} id {int(metrics['id'])}", flush=True)
         while step % SAVE_EVERY == 1 and step > SAVE_EVERY and loop.saved_step != step - 1:
+            assert loop.save_error is None
             time.sleep(0.001)
         if step != int(at):
             continue

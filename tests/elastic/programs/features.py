@@ -333,6 +333,14 @@ def donation():
 
 
 @case
+def donation_leaves_copies_alone():
+    x = sharded(numbers(16), P("d"))
+    copy = jax.device_put(x, x.sharding, may_alias=False)
+    y = jax.jit(lambda x: x * 2, donate_argnums=0)(x)
+    return y, copy, x.is_deleted(), copy.is_deleted()
+
+
+@case
 def donated_twice():
     step = jax.jit(lambda a, b: (a + 1, b + 2), donate_argnums=(0,))
     x = jax.device_put(numbers(4))
