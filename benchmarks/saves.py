@@ -1,4 +1,4 @@
-"""One side of checkpoint.py: steps on a state of some size, which is saved and loaded in one of several ways.
+"""One side of checkpoints.py: steps on a state of some size, which is saved and loaded in one of several ways.
 
     python benchmarks/saves.py HOW MB ROUNDS DIRECTORY
 

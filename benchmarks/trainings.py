@@ -17,12 +17,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psutil
 from sides import environment_of
 
 from elastic.local_pool import LocalPool
-from elastic.pool_events import HostRecovered, PoolEvent
+from elastic.pool_events import HostRecovered, PoolEvent, RunWaits
 
 HERE = Path(__file__).parent
 PATIENCE_S = 300.0
@@ -120,9 +121,12 @@ class Training:
 class ElasticTraining(Training):
     """With the platform: a pool like that of `elastic run`, and the script on it."""
 
-    def __init__(self, hosts: int, devices_per_host: int, script_arguments: list[str], directory: Path) -> None:
+    def __init__(
+        self, hosts: int, devices_per_host: int, script_arguments: list[str], directory: Path, **settings: Any
+    ) -> None:
+        """`settings` are those of `LocalPool`."""
         self._logs = Path(tempfile.mkdtemp(prefix="pool-", dir=directory))
-        self.pool = LocalPool(hosts, devices_per_host, log_dir=self._logs)
+        self.pool = LocalPool(hosts, devices_per_host, log_dir=self._logs, **settings)
         self.recoveries: list[HostRecovered] = []
         self._gone: str | None = None
         super().__init__("elastic", [sys.executable, str(HERE / "training.py"), *script_arguments], {}, directory)
@@ -180,7 +184,7 @@ class ElasticTraining(Training):
     def _heard(self, event: PoolEvent) -> None:
         if isinstance(event, HostRecovered):
             self.recoveries.append(event)
-        else:
+        elif not isinstance(event, RunWaits):
             self._gone = str(event)
             self.process.terminate()
         self.tell()
