@@ -51,7 +51,6 @@ class Loop:
         self._progress = Progress(root)
         self._position: Mapping[str, Any] = {}
         self._saver: Saver
-        self._begun = 0
         self._told = threading.Event()
         self._told.set()
         self._running: weakref.ref[Steps] | None = None
@@ -96,7 +95,6 @@ class Loop:
             self.state, self.step, self.saved_step = resumed.state, resumed.step, resumed.step
             self._progress.resumed(self.step)
         leaves_of(self.state)  # Sooner than in the first save one is told what cannot be saved.
-        self._begun = self.step
         self._saver = ClientSaver(self._root, self._retention, newer_than(self._root, self.step))
         data = follow(batches, epochs, None if resumed is None else resumed.position)
         self._position = data.position()
@@ -121,7 +119,7 @@ class Loop:
                 self._progress.step(self.step, metrics)
                 yield self.step, metrics
                 del metrics
-                if self.step // self._save_every > self._begun // self._save_every and self._told.is_set():
+                if self.step % self._save_every == 0 and self._told.is_set():
                     self._save()
             if stopping.asked:
                 self._progress.note(f"SIGTERM: step {self.step} was the last one")
@@ -145,7 +143,6 @@ class Loop:
             running.close()
 
     def _save(self) -> None:
-        self._begun = self.step
         leaves = leaves_of(self.state)
         self._told.clear()
         self._saver.begin(self.step, leaves, extra_of(leaves, self._position)).add_done_callback(self._tell)

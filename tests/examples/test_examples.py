@@ -94,7 +94,7 @@ def test_resumable_is_killed_and_ends_in_the_same_bits_on_other_devices_too(tmp_
     next(line for line in killed.stderr if "is saved" in line)
     killed.kill()
     killed.communicate()
-    saved = checkpoint.steps(tmp_path / "parts")[0].number // 50 * 50
+    saved = checkpoint.steps(tmp_path / "parts")[0].number
     steps = str(saved + 200)
     whole, parts = outputs(
         start("resumable.py", str(tmp_path / "whole"), "--steps", steps, devices=4),
