@@ -43,7 +43,7 @@ def wrap(
     Args:
         train_step: ``(state, batch) -> (state, metrics)``, any function, jitted for speed; it may donate the state.
         checkpoint: the directory of the checkpoints, which Orbax can read. One process at a time saves to it.
-        save_every: how many steps there are between two saves, at least.
+        save_every: saves at steps that are multiples of this; not while the save before is under way.
         keep: how many checkpoints stay; the newest ones.
         keep_every: those whose step is a multiple of this stay too.
         written_by: "hosts" has the hosts of a pool write what they have, to a directory that all of them see; "client"

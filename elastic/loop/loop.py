@@ -60,7 +60,6 @@ class Loop:
         self._progress = Progress(root)
         self._position: Mapping[str, Any] = {}
         self._saver: Saver
-        self._begun = 0
         self._told = threading.Event()
         self._told.set()
         self._running: weakref.ref[Steps] | None = None
@@ -105,7 +104,6 @@ class Loop:
             self.state, self.step, self.saved_step = resumed.state, resumed.step, resumed.step
             self._progress.resumed(self.step)
         leaves_of(self.state)  # Sooner than in the first save one is told what cannot be saved.
-        self._begun = self.step
         kept = KeptSteps(self._root, WRITER, self._retention, newer_than(self._root, self.step))
         by_hosts = self._written_by == "hosts" and on_a_pool()
         self._saver = HostSaver(self._root, kept) if by_hosts else ClientSaver(self._root, kept)
@@ -132,7 +130,7 @@ class Loop:
                 self._progress.step(self.step, metrics)
                 yield self.step, metrics
                 del metrics
-                if self.step // self._save_every > self._begun // self._save_every and self._told.is_set():
+                if self.step % self._save_every == 0 and self._told.is_set():
                     self._save()
             if stopping.asked:
                 self._progress.note(f"SIGTERM: step {self.step} was the last one")
@@ -156,7 +154,6 @@ class Loop:
             running.close()
 
     def _save(self) -> None:
-        self._begun = self.step
         leaves = leaves_of(self.state)
         self._told.clear()
         self._saver.begin(self.step, leaves, extra_of(leaves, self._position)).add_done_callback(self._tell)

@@ -62,6 +62,7 @@ print("Checkpointer")
 
 def test_orbax_loads_every_kind_of_array(tmp_path):
     save(tmp_path, 7)
+    (tmp_path / ".elastic-lock").touch()  # As `elastic.wrap` leaves it.
     environment = {**os.environ, "JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": "2"}
     command = [sys.executable, "-c", LOAD, str(tmp_path)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
