@@ -1,1 +1,46 @@
-"""Proof by faults: plans, the runner, the checkers, the report."""
+"""Proof by faults: the catalogue of faults, plans, histories, checkers, ledger and report, all of them pure.
+
+Nothing here starts or kills anything, with one exception: `Network` makes hosts on one machine whose cables can be
+pulled. Who carries out a plan is `elastic.chaos_run`.
+"""
+
+from __future__ import annotations
+
+from chaos.agenda import Agenda
+from chaos.checkers import CHECKERS, Evidence, Verdict
+from chaos.copies import Copies
+from chaos.errors import ChaosError, HistoryError, PlanError
+from chaos.faults import FAULTS, Fault, Target
+from chaos.history import Event, History, parse_line
+from chaos.network import Network, NetworkError, missing
+from chaos.plan import Injection, Plan
+from chaos.plan_text import dump, parse, settled
+from chaos.schema import schema
+from chaos.shrink import shrink
+
+__all__ = [
+    "CHECKERS",
+    "FAULTS",
+    "Agenda",
+    "ChaosError",
+    "Copies",
+    "Event",
+    "Evidence",
+    "Fault",
+    "History",
+    "HistoryError",
+    "Injection",
+    "Network",
+    "NetworkError",
+    "Plan",
+    "PlanError",
+    "Target",
+    "Verdict",
+    "dump",
+    "missing",
+    "parse",
+    "parse_line",
+    "schema",
+    "settled",
+    "shrink",
+]
