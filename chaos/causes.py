@@ -65,7 +65,7 @@ def _noticed(history: History, fault: Event, at_last: float) -> Event | None:
 
 
 def _world_in_use(history: History, at: float) -> bool:
-    before = [event for event in history.of("replay", "lost") if event.at <= at]
+    before = [event for event in history.of("replay", "lost", "moving") if event.at <= at]
     return bool(before) and before[-1].kind == "replay"
 
 

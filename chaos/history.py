@@ -12,19 +12,20 @@ Told by the controller:
     holds        the hosts that hold each content of the snapshot that counts: holders
     generation   a new world has executors: generation, executors (host: pid), owners (the host of each virtual device)
     lost         the world in use is given up: host, reason, detected_by, silence (seconds)
+    moving       the world in use is left for other hosts: host, reason
     restored     a new world has the arrays of a snapshot: generation, snapshot, operation
     replay       a new world is told the journal: generation, operation (its start), end
     caught_up    it has computed all of that: generation
     recovered    the run goes on: kind (lost, moved), host, reason, plan, phases, operations_replayed
     waits        it waits for hosts: host, reason, what
     failed       it cannot go on: host, reason, why_not
-    snapshot     one counts: number, operation, seconds, nbytes
+    snapshot     one counts: number, operation, seconds
     forgotten    the client has left; what it had is given up: operation
-    read         the client got a value: number (in the order of asking), generation, array, digest
+    read         the client got a value: number (grows in the order of asking), generation, digest
     verified     a read was replayed: equal, what
     callback     the client is asked to run a function: key
     repeated     a call that a replay makes again was answered from the account: key
-    compiled     seconds
+    compiled     program, seconds
 
 Told by the runner:
 

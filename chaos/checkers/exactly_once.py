@@ -31,10 +31,10 @@ def _lineage(history: History) -> list[str]:
     """Each world goes on from the snapshot that counts: one that began sooner would do operations twice, one that
     began later would leave some out."""
     problems = []
-    counts, end, restored = 0, 0, {}
+    counts, end, restored, empty = 0, 0, {}, True
     for event in history:
         if event.kind in ("snapshot", "forgotten"):
-            counts = event["operation"]
+            counts, empty = event["operation"], event.kind == "forgotten"
         elif event.kind == "restored":
             restored[event["generation"]] = event["operation"]
         elif event.kind == "replay":
@@ -43,8 +43,8 @@ def _lineage(history: History) -> list[str]:
                 problems.append(
                     f"generation {generation} begins at operation {start}, and the snapshot that counts is of {counts}"
                 )
-            # A client that left took along what it had: there is nothing to restore, and the journal is empty.
-            if generation in restored and restored[generation] not in (start, 0):
+            # A client that left took along what it had: there is nothing to restore.
+            if not empty and restored.get(generation, start) != start:
                 has = restored[generation]
                 problems.append(f"generation {generation} has the arrays of operation {has}, and goes on at {start}")
             if event["end"] < end:

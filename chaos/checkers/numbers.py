@@ -10,7 +10,7 @@ def numbers(evidence: Evidence) -> Verdict:
     """The values in the order in which they were asked for, by their digests; and how the script ended."""
     clean, chaos = _reads(evidence.clean), _reads(evidence.chaos)
     problems = [
-        f"value {index} (array {ours['array']}) is {ours['digest']}, and {plain['digest']} when nothing happens"
+        f"value {index} is {ours['digest']}, and {plain['digest']} when nothing happens"
         for index, (ours, plain) in enumerate(zip(chaos, clean, strict=False), 1)
         if ours["digest"] != plain["digest"]
     ]

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from elastic.controller import history
 from elastic.controller.callbacks import CallbackSwitch
 from elastic.controller.changes import Changes, Recovered, now_text
 from elastic.controller.line import Line
@@ -159,6 +160,8 @@ class Recovery:
             self._tell_losses(world, failure)
             self._line.prepare(world)
             await self._snapshots.restore(world)
+            position = self._snapshots.committed.position
+            history.tell("restored", generation=self._worlds.generation, operation=position)
             restored = time.monotonic()
             if self._suspicion.raised:
                 await self._find_culprit(world)

@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 from checkpoint import Cadence
+from elastic.controller import history
 from elastic.controller.callbacks import CallbackSwitch
 from elastic.controller.changes import Recovered
 from elastic.controller.hosts import Host
@@ -145,6 +146,8 @@ class Run:
         world = self._line.now
         if world is None:
             return  # Whoever works with it has its requests answered with `WorldLost`.
+        facts = {"detected_by": failure.detected_by, "silence": self._recovery.detect}
+        history.tell("lost", host=failure.host, reason=failure.reason, generation=self.generation, **facts)
         self._line.leave()
         self._worlds.end(world)
         self._recovery.begin(failure)
@@ -154,6 +157,7 @@ class Run:
     def forget(self) -> None:
         """Ends the account of a client that has left: nothing that it had needs to be told again."""
         self._line.forget()
+        history.tell("forgotten", operation=self._line.journal.start)
         self._snapshots.committed = EMPTY
         self.callbacks.clear()
         self.programs.clear()

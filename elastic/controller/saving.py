@@ -7,6 +7,7 @@ import contextlib
 import logging
 import time
 
+from elastic.controller import history
 from elastic.controller.callbacks import CallbackSwitch
 from elastic.controller.line import Line
 from elastic.controller.recovery import Recovery
@@ -84,6 +85,8 @@ class Saving:
             raise
         if snapshot.position >= journal.start:  # Else the client whose arrays these were has left.
             self._line.trim(snapshot.position)
+            history.tell("snapshot", number=snapshot.number, operation=snapshot.position, seconds=snapshot.seconds)
+            history.tell_holders(snapshot.homes)
             self._callbacks.committed(snapshot.number)
             await self._snapshots.commit(snapshot)
             self._worlds.release()
@@ -96,6 +99,7 @@ class Saving:
         moves, self._worlds.moves = self._worlds.moves, []
         self._recovery.doing = "moving"
         self._line.leave()
+        history.tell("moving", host=moves[0].host, reason=moves[0].reason)
         failure, kind = HostLostError(moves[0].host, moves[0].reason, moves[0].detected_by), "moved"
         try:
             await self.save(world)

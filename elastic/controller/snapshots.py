@@ -16,6 +16,7 @@ from typing import Any
 
 from checkpoint import Copy, Kind, Need, Shard, plan, second_homes
 from elastic.commands import Command
+from elastic.controller import history
 from elastic.controller.hosts import CopyError, Host
 from elastic.controller.status_report import SnapshotFacts
 from elastic.controller.world import World, WorldLost
@@ -120,6 +121,7 @@ class Snapshots:
         there = [record for record in snapshot.records.values() if record[2] == "bytes" and homes[record[-1]]]
         await self._copy(self._second_homes(there, homes), snapshot.homes)
         self.exposed = False
+        history.tell_holders(self.committed.homes)
 
     async def commit(self, snapshot: Snapshot) -> None:
         """Makes it the one that counts, and gives back the memory that only the one before needed."""
@@ -147,6 +149,7 @@ class Snapshots:
         for digest in digests:
             if digest in self.committed.homes:
                 self.committed.homes[digest].add(id)
+        history.tell_holders(self.committed.homes)
 
     def lose(self, devices: frozenset[int]) -> dict[int, tuple[int, ...]]:
         """Takes out the arrays that have a shard on any of these virtual devices; array -> its devices."""

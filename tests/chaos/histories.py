@@ -49,7 +49,7 @@ def replay(at, number, start, end):
 
 
 def read(at, number, digest, generation=1):
-    return (at, "read", {"number": number, "array": number, "digest": digest, "generation": generation})
+    return (at, "read", {"number": number, "digest": digest, "generation": generation})
 
 
 def callback(at, key):

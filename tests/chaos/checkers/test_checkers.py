@@ -39,7 +39,7 @@ class TestNumbers:
 
     def test_another_value_is_told_with_both(self):
         assert self.check(read(1, 1, "aa"), read(2, 2, "bc"), ended(3)) == [
-            "value 2 (array 2) is bc, and bb when nothing happens"
+            "value 2 is bc, and bb when nothing happens"
         ]
 
     def test_a_value_too_few_or_too_many_is_told(self):
@@ -252,6 +252,6 @@ class TestClean:
 
 @pytest.mark.parametrize("checker", checkers.CHECKERS)
 def test_a_checker_tells_no_more_than_a_reader_can_take_in(checker):
-    many = [(1, "read", {"number": 1, "array": 1, "digest": "a", "generation": 5})] * 100
+    many = [(1, "read", {"number": 1, "digest": "a", "generation": 5})] * 100
     assert len(checker(evidence(many, [read(1, 1, "b")] * 100)).problems) <= 21
     assert story(*many).of("read")
