@@ -15,6 +15,8 @@ from chaos.history import Event, History, parse_line
 from chaos.network import Network, NetworkError, missing
 from chaos.plan import Injection, Plan
 from chaos.plan_text import dump, parse, settled
+from chaos.ready_made import ready_made
+from chaos.report import Report, html, text
 from chaos.schema import schema
 from chaos.shrink import shrink
 
@@ -34,13 +36,17 @@ __all__ = [
     "NetworkError",
     "Plan",
     "PlanError",
+    "Report",
     "Target",
     "Verdict",
     "dump",
+    "html",
     "missing",
     "parse",
     "parse_line",
+    "ready_made",
     "schema",
     "settled",
     "shrink",
+    "text",
 ]

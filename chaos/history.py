@@ -6,6 +6,7 @@ client's stream of operations).
 
 Told by the controller:
 
+    controller   it has started: pid
     joined       a host takes part: host, incarnation, pid of its agent
     gone         a host's agent, and all that it held, is out of reach: host, reason
     left         a host that was told to leave was let go: host

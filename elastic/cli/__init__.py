@@ -13,7 +13,7 @@ import signal
 from collections.abc import Sequence
 
 import elastic
-from elastic.cli import console, diagnose, health, host, run, up
+from elastic.cli import chaos, console, diagnose, health, host, run, up
 
 _EPILOG = """\
 examples:
@@ -50,6 +50,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"elastic-jax {elastic.__version__}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in (run, up, health, host, diagnose):
+    for command in (run, up, health, host, diagnose, chaos):
         command.add(subparsers)
     return parser

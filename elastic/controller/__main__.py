@@ -95,6 +95,7 @@ async def _serve(arguments: argparse.Namespace) -> None:
         history.tell("recovered", **dataclasses.asdict(what))
         _tell({"recovered": {**dataclasses.asdict(what), "total": what.total}})
 
+    history.tell("controller", pid=os.getpid())
     ended = _lifeline(sys.stdin.fileno())
     async with contextlib.AsyncExitStack() as stack:
         etcd = await stack.enter_async_context(Etcd(PoolAddress.parse(arguments.pool)))

@@ -193,9 +193,7 @@ class Line:
             self._unloaded.discard(entry.program)
         if entry.answer is not None:
             generation = world.placement.generation
-            world.expect(
-                entry.devices, entry.request, lambda *outcome: self._answered(entry, *outcome, generation=generation)
-            )
+            world.expect(entry.devices, entry.request, partial(self._answered, entry, generation=generation))
         far = entry.without_file if entry.command in NAME_FILES else None
         world.post(entry.devices, entry.header, entry.payload, far)
 

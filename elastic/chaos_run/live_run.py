@@ -1,0 +1,239 @@
+"""A script under `elastic run`, as it runs: what it prints, what its history tells, and who is who among its processes.
+
+Nothing here has a thread, but for the question to `elastic health`: whoever uses a `LiveRun` calls `look`, or waits for
+something, and meanwhile timers are served.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import heapq
+import itertools
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Self
+
+from chaos import Copies, Event, History, Plan, parse_line
+from elastic import fault_points, health
+from elastic.chaos_run.belongings import Belongings
+from elastic.chaos_run.guard import Guard
+from elastic.chaos_run.tail import Tail
+from elastic.client_environment import SCRIPT_OF
+from elastic.controller.changes import now_text
+from elastic.errors import PoolError
+
+_LOOK_S = 0.02
+"""How often somebody looks whether there is something new."""
+
+_LEAVE_S = 2.0
+"""Seconds after which nothing of a run may be left."""
+
+
+class LiveRun:
+    """A run of a script on a pool of its own; use it as a context manager, which leaves nothing behind.
+
+    Args:
+        plan: whose pool it has. What the plan does to it is somebody else's matter.
+        script: SCRIPT ARGS..., or -m MODULE ARGS...
+        directory: keeps `NAME.out` and `NAME.err`, what was printed, and the logs of the pool in `NAME-logs`.
+    """
+
+    def __init__(self, plan: Plan, script: Sequence[str], directory: Path, name: str) -> None:
+        self.events: list[Event] = []
+        """All that is known to have happened."""
+        self.copies = Copies()
+        self.on_event: Callable[[Event], None] = lambda _: None
+        """Called with each event when it is known."""
+        self._step = re.compile(plan.step, re.IGNORECASE)
+        self._timers: list[tuple[float, int, Callable[[], None]]] = []
+        self._numbers = itertools.count()
+        self._asked: tuple[float, Future[Any]] | None = None
+        self._health = ThreadPoolExecutor(1, "health")
+        self._belongings = Belongings(Path(tempfile.mkdtemp(prefix="chaos-", dir="/dev/shm")))
+        self._guard = Guard(self._belongings.directory)
+        try:
+            self._belongings.make()
+            directory.mkdir(parents=True, exist_ok=True)
+            self._errors = directory / f"{name}.err"
+            output = directory / f"{name}.out"
+            with output.open("wb") as out, self._errors.open("wb") as errors:
+                self._launcher = subprocess.Popen(
+                    [*_command(plan), f"--log-dir={directory / f'{name}-logs'}", *script],
+                    stdin=subprocess.DEVNULL,
+                    stdout=out,
+                    stderr=errors,
+                    env={**os.environ, **self._variables(plan), "PYTHONUNBUFFERED": "1"},
+                    start_new_session=True,
+                )
+            self._output, self._history = Tail(output), Tail(self._belongings.history)
+        except BaseException:
+            self.close()
+            raise
+        self.tell("started")
+
+    def _variables(self, plan: Plan) -> dict[str, str]:
+        dies = any(planned.fault == "die" for planned in plan.faults)
+        return {**self._belongings.variables, **({fault_points.DIRECTORY: str(self.points)} if dies else {})}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends it, if it has not ended, and removes what it left."""
+        self._health.shutdown(wait=False, cancel_futures=True)
+        self._guard.close()
+        if hasattr(self, "_launcher"):
+            self._launcher.wait()
+        for tail in ("_output", "_history"):
+            if hasattr(self, tail):
+                getattr(self, tail).close()
+
+    # What happens
+
+    @property
+    def now(self) -> float:
+        """The time of the history's clock."""
+        return time.monotonic()
+
+    def tell(self, kind: str, at: float | None = None, **facts: Any) -> Event:
+        """Adds an event to the history, of now if no time is given."""
+        event = Event(kind, at or self.now, facts, now_text())
+        self.events.append(event)
+        self.on_event(event)
+        return event
+
+    def after(self, seconds: float, work: Callable[[], None]) -> None:
+        """Has something done later, while somebody looks."""
+        heapq.heappush(self._timers, (time.monotonic() + seconds, next(self._numbers), work))
+
+    def look(self) -> list[Event]:
+        """Waits for a moment, does what is due, and returns what is new: events, and lines that the script printed."""
+        until_timer = self._timers[0][0] - time.monotonic() if self._timers else _LOOK_S
+        time.sleep(max(0.0, min(_LOOK_S, until_timer)))
+        while self._timers and self._timers[0][0] <= time.monotonic():
+            heapq.heappop(self._timers)[2]()
+        return self._read()
+
+    def _read(self) -> list[Event]:
+        new = [parse_line(line) for line in self._history.lines()]
+        self.events += new
+        for event in new:
+            self.copies.tell(event)
+            self.on_event(event)
+        for line in self._output.lines():
+            found = self._step.search(line)
+            new.append(self.tell("output", line=line, step=int(found[1]) if found else None))
+        self._ask_health(any(event.kind == "recovered" for event in new))
+        return new
+
+    def _ask_health(self, changed: bool) -> None:
+        """Asks how the run is after each change of its world; one question at a time."""
+        if self._asked is not None and self._asked[1].done():
+            asked, answer = self._asked
+            self._asked = None
+            report = answer.result()
+            if report.get("run"):  # Else the run has ended meanwhile.
+                self.tell("health", asked=asked, failures=report["failures"], hosts=report["hosts"])
+        if changed and self._asked is None and self.alive:
+            self._asked = time.monotonic(), self._health.submit(health.look, None, self._belongings.pools)
+
+    @property
+    def alive(self) -> bool:
+        return self._launcher.poll() is None
+
+    @property
+    def history(self) -> History:
+        return History(self.events)
+
+    @property
+    def errors(self) -> str:
+        """What the script and the launcher wrote to stderr."""
+        return self._errors.read_text(errors="replace")
+
+    def wait_until(self, condition: Callable[[], bool], what: str, patience_s: float = 60.0) -> None:
+        """Returns when something is so. Raises `PoolError` if the run ends before, or after that time."""
+        give_up = time.monotonic() + patience_s
+        while not condition():
+            ended = not self.alive
+            self.look()
+            if (ended or time.monotonic() > give_up) and not condition():
+                why = "the run ended before it" if ended else f"it did not come within {patience_s:g} s"
+                raise PoolError(f"waited for {what}: {why}\n{self.errors[-2000:]}")
+
+    def finish(self) -> int:
+        """Waits for the script's end and looks what is left; the exit code."""
+        while self.alive:
+            self.look()
+        self.tell("ended", code=self._launcher.returncode)
+        timers, self._timers = sorted(self._timers), []
+        for _, _, work in timers:  # What was to be taken back later is taken back now.
+            work()
+        self._timers.clear()
+        processes, files = self._belongings.left(_LEAVE_S)
+        self._read()
+        self.tell("leftovers", processes=processes, files=files)
+        return self._launcher.returncode
+
+    # Who is who
+
+    @property
+    def points(self) -> Path:
+        return self._belongings.points
+
+    def agent(self, host: str) -> int | None:
+        """The pid of a host's agent, if the host takes part."""
+        if host not in self.copies.members:
+            return None
+        return self._mine(
+            next((e["pid"] for e in reversed(self.events) if e.kind == "joined" and e.host == host), None)
+        )
+
+    def executor(self, host: str) -> int | None:
+        """The pid of a host's executor, if the host is in the world."""
+        world = next((event for event in reversed(self.events) if event.kind == "generation"), None)
+        return self._mine(world["executors"].get(host)) if world is not None else None
+
+    def controller(self) -> int | None:
+        return self._mine(next((event["pid"] for event in self.events if event.kind == "controller"), None))
+
+    def client(self) -> int | None:
+        """The pid of the script."""
+        mark = f"{SCRIPT_OF}={self._launcher.pid}".encode()
+        for pid in self._belongings.processes():
+            with contextlib.suppress(OSError):
+                if mark in Path(f"/proc/{pid}/environ").read_bytes() and _parent(pid) == self._launcher.pid:
+                    return pid
+        return None
+
+    def _mine(self, pid: int | None) -> int | None:
+        return pid if pid is not None and self._belongings.owns(pid) else None
+
+    def signal(self, pids: Sequence[int | None], number: signal.Signals) -> None:
+        """Sends a signal to those of the processes that are there."""
+        for pid in pids:
+            if self._mine(pid) is not None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(pid or 0), number)
+
+
+def _command(plan: Plan) -> list[str]:
+    return [
+        *(sys.executable, "-m", "elastic.cli", "run", "-v"),
+        *(f"--hosts={plan.hosts}", f"--devices-per-host={plan.devices_per_host}", f"--spares={plan.spares}"),
+        *(f"--on-loss={plan.on_loss}", f"--snapshot-budget={plan.snapshot_budget}"),
+    ]
+
+
+def _parent(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
