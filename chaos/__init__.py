@@ -13,7 +13,7 @@ from chaos.errors import ChaosError, HistoryError, PlanError
 from chaos.faults import FAULTS, Fault, Target
 from chaos.history import Event, History, parse_line
 from chaos.network import Network, NetworkError, missing
-from chaos.plan import Injection, Plan
+from chaos.plan import AtTime, Injection, Plan
 from chaos.plan_text import dump, parse, settled
 from chaos.ready_made import ready_made
 from chaos.report import Report, html, text
@@ -24,6 +24,7 @@ __all__ = [
     "CHECKERS",
     "FAULTS",
     "Agenda",
+    "AtTime",
     "ChaosError",
     "Copies",
     "Event",

@@ -35,7 +35,7 @@ Told by the runner:
     injected     a fault: number, fault, hosts, must_be_noticed, lasts
     reverted     it was taken back: number
     skipped      it was not done: number, fault, hosts, why
-    health       what `elastic health` says: failures, hosts
+    health       what `elastic health` says: failures, asked (when)
     ended        the script: code
     leftovers    what was still there afterwards: processes, files
 """

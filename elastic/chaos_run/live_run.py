@@ -144,7 +144,7 @@ class LiveRun:
             self._asked = None
             report = answer.result()
             if report.get("run"):  # Else the run has ended meanwhile.
-                self.tell("health", asked=asked, failures=report["failures"], hosts=report["hosts"])
+                self.tell("health", asked=asked, failures=report["failures"])
         if changed and self._asked is None and self.alive:
             self._asked = time.monotonic(), self._health.submit(health.look, None, self._belongings.pools)
 

@@ -10,6 +10,10 @@ from pathlib import Path
 from chaos import Event, History, Injection, Plan, Report, dump, html, settled, shrink
 from elastic.chaos_run.conduct import Conductor
 from elastic.chaos_run.live_run import LiveRun
+from elastic.errors import UsageError
+
+_LAST_WORDS = 2000
+"""Letters of what a script wrote to stderr that are shown when it fails."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,8 @@ def prove(
         script: SCRIPT ARGS..., or -m MODULE ARGS...
         say: is told what goes on.
         shrink_runs: how many more runs may be made to find fewer faults under which the script still fails.
+
+    Raises `UsageError` if the script fails without faults.
     """
     seed = random.randrange(1 << 31) if plan.seed is None else plan.seed
     plan = replace(plan, seed=seed)
@@ -42,6 +48,9 @@ def prove(
         say(f"seed {seed}")
     say("running the script without faults ...")
     clean = undisturbed(plan, script, directory, "clean")
+    if clean.failed:
+        last = (directory / "clean.err").read_text(errors="replace")[-_LAST_WORDS:]
+        raise UsageError(f"the script fails without any fault, so nothing can be shown; its last words:\n{last}")
     say(f"it took {clean.ended - clean.began:.1f} s; running it under the plan {plan.name} ...")
     chaos, injections = disturbed(plan, script, directory, "chaos", say)
     report = Report.of(plan, clean, chaos, list(script))

@@ -24,6 +24,8 @@ class Verbs:
         self._run = run
         self._armed: dict[str, list[tuple[Injection, float]]] = {}
         """Deaths at points that have not happened, and when that was last known."""
+        self._undo: dict[int, Callable[[], None]] = {}
+        """How faults that last are taken back, by number."""
         self._does: dict[str, Callable[[Injection], None]] = {
             "kill-executor": self._kill,
             "kill-agent": self._kill,
@@ -49,6 +51,13 @@ class Verbs:
         if injection.point is None:
             self._tell(injection)
         self._does[injection.fault](injection)
+
+    def take_back(self, number: int) -> None:
+        """Takes a fault back before its time; does nothing if it was taken back."""
+        undo = self._undo.pop(number, None)
+        if undo is not None:
+            undo()
+            self._run.tell("reverted", number=number)
 
     def skip(self, injection: Injection, why: str) -> None:
         self._run.tell("skipped", number=injection.number, fault=injection.fault, hosts=injection.hosts, why=why)
@@ -103,7 +112,7 @@ class Verbs:
     def _freeze(self, injection: Injection) -> None:
         pids = self._all_targets(injection)
         self._run.signal(pids, signal.SIGSTOP)
-        self._take_back(injection, partial(self._run.signal, pids, signal.SIGCONT))
+        self._lasts(injection, partial(self._run.signal, pids, signal.SIGCONT))
 
     def _flap(self, injection: Injection) -> None:
         self._by_turns(injection, _FLAP_S, _FLAP_S)
@@ -129,12 +138,12 @@ class Verbs:
             self._run.signal(pids, signal.SIGCONT)
 
         turn(signal.SIGSTOP)
-        self._take_back(injection, stop)
+        self._lasts(injection, stop)
 
     def _preempt(self, injection: Injection) -> None:
         pids = self._all_targets(injection)
         self._run.signal(pids, signal.SIGTERM)
-        self._take_back(injection, partial(self._run.signal, pids, signal.SIGKILL))
+        self._lasts(injection, partial(self._run.signal, pids, signal.SIGKILL))
 
     def _arm(self, injection: Injection) -> None:
         point = str(injection.point)
@@ -143,9 +152,6 @@ class Verbs:
             fault_points.arm(self._run.points, point)
         waiting.append((injection, self._run.now))
 
-    def _take_back(self, injection: Injection, undo: Callable[[], None]) -> None:
-        def back() -> None:
-            undo()
-            self._run.tell("reverted", number=injection.number)
-
-        self._run.after(injection.lasts or 0.0, back)
+    def _lasts(self, injection: Injection, undo: Callable[[], None]) -> None:
+        self._undo[injection.number] = undo
+        self._run.after(injection.lasts or 0.0, partial(self.take_back, injection.number))

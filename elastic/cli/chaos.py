@@ -50,6 +50,8 @@ def add(subparsers: argparse._SubParsersAction[Any]) -> None:
     run.add_argument("plan", metavar="PLAN", help="a YAML file, or the name of a plan that comes with elastic")
     run.add_argument("--out", type=Path, default=Path("chaos-report"), metavar="DIR", help="default: %(default)s")
     run.add_argument("--json", action="store_true", help="print the report as JSON, not as text")
+    run.add_argument("--hosts", type=number, metavar="N", help="hosts of the pool (default: as the plan says)")
+    run.add_argument("--devices-per-host", type=number, metavar="D", help="devices of each (default: as the plan says)")
     run.add_argument("--seed", type=number, metavar="S", help="what the plan draws is drawn from it")
     run.add_argument(
         "--shrink",
@@ -69,11 +71,15 @@ def handle_run(options: argparse.Namespace) -> int:
     # Not sooner: `elastic --help` need not wait for it.
     import dataclasses
 
-    from chaos import text
+    from chaos import PlanError, dump, parse, text
     from elastic.chaos_run.proof import prove
 
-    if options.seed is not None:
-        plan = dataclasses.replace(plan, seed=options.seed)
+    given = {name: getattr(options, name) for name in ("seed", "hosts", "devices_per_host")}
+    plan = dataclasses.replace(plan, **{name: value for name, value in given.items() if value is not None})
+    try:
+        parse(dump(plan))
+    except PlanError as error:
+        raise UsageError(f"{options.plan}: {error}") from error
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     proof = prove(plan, options.script, options.out, console.note, shrink_runs=options.shrink)
     print(proof.report.json() if options.json else text(proof.report))
