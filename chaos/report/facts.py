@@ -68,6 +68,11 @@ class Report:
         plain = self.clean.ended - self.clean.began
         return (self.chaos.ended - self.chaos.began) / plain if plain > 0 else 1.0
 
+    @property
+    def clean_goodput(self) -> float:
+        """Of the run to which nothing happened."""
+        return ledger(self.clean).goodput
+
     def data(self) -> dict[str, Any]:
         """The report for programs. Times are seconds."""
         return {
@@ -88,6 +93,7 @@ class Report:
             "faults": [dataclasses.asdict(outage) for outage in self.outages],
             "mttr": [dataclasses.asdict(row) for row in self.mttr],
             "goodput": round(self.ledger.goodput, 4),
+            "clean_goodput": round(self.clean_goodput, 4),
             "seconds": {entry: round(seconds, 3) for entry, seconds in self.ledger.seconds.items()},
             "clean_s": round(self.clean.ended - self.clean.began, 3),
             "chaos_s": round(self.chaos.ended - self.chaos.began, 3),

@@ -32,7 +32,7 @@ def html(report: Report) -> str:
         f"<code>{escape(' '.join(report.script))}</code> on {plan.hosts} hosts x {plan.devices_per_host} devices, once "
         f"without faults and once under the plan {escape(plan.name)} (seed {plan.seed}): {len(report.outages)} faults, "
         f"{report.chaos.ended - report.chaos.began:.1f} s instead of {report.clean.ended - report.clean.began:.1f} s, "
-        f"goodput {report.ledger.goodput:.1%}."
+        f"goodput {report.ledger.goodput:.1%} instead of {report.clean_goodput:.1%}."
     )
     sections = [
         ("Checks", _checks(report)),

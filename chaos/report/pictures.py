@@ -14,7 +14,7 @@ from chaos.report.svg import WIDTH, Axis, Canvas, legend
 COLOURS = dict(
     zip(
         ENTRIES,
-        ("#6a3d9a", "#8c6bb1", "#b39ddb", "#d1c4e9", "#e31a1c", "#fdbf6f", "#ff7f00", "#a6cee3", "#cccccc", "#33a02c"),
+        ("#6a3d9a", "#8c6bb1", "#b39ddb", "#d1c4e9", "#e31a1c", "#fdbf6f", "#ff7f00", "#ffe98a", "#cccccc", "#33a02c"),
         strict=True,
     )
 )
@@ -74,11 +74,11 @@ def _faults(canvas: Canvas, history: History, x: Axis, rows: Mapping[str, float]
     for event in history.of("injected"):
         left = x(event.at - history.began)
         hint = f"{event['number']}: {event['fault']} {'+'.join(event.hosts)} at {event.at - history.began:.2f} s"
-        for host in event.hosts or rows:
-            y = rows.get(host, 0.0)
+        for host in event.hosts or ("",):  # One that is addressed to no host is shown beside what the run does.
+            y = rows.get(host, len(rows) * _ROW + 4.0)
             if event["number"] in back:
                 canvas.rect(left, y + 7, x(back[event["number"]] - history.began) - left, 4, _FAULT, hint)
-            canvas.dot(left, y + 9, _FAULT, hint, 4.0 if event.hosts else 2.0)
+            canvas.dot(left, y + 9, _FAULT, hint)
 
 
 def curves(plain: Curve, chaos: Curve) -> str:

@@ -20,8 +20,7 @@ def text(report: Report) -> str:
     lost = {entry: seconds for entry, seconds in report.ledger.seconds.items() if seconds >= 0.005}
     lost.pop("productive", None)
     spent = ", ".join(f"{entry} {seconds:.2f} s" for entry, seconds in lost.items())
-    lines.append(
-        f"goodput {report.ledger.goodput:.1%} ({spent}); {report.slowdown:.2f} times as long as without faults"
-    )
+    lines.append(f"goodput {report.ledger.goodput:.1%}, without faults {report.clean_goodput:.1%}; the rest is {spent}")
+    lines.append(f"it took {report.slowdown:.2f} times as long as without faults")
     lines.append("every check held" if report.held else "A PROMISE WAS BROKEN")
     return "\n".join(lines)

@@ -23,6 +23,10 @@ class Guard:
             start_new_session=True,
         )
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def close(self) -> None:
         """Ends the run, if it has not ended, and returns when nothing of it is left."""
         assert self._process.stdin is not None
