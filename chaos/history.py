@@ -24,8 +24,8 @@ Told by the controller:
     forgotten    the client has left; what it had is given up: operation
     read         the client got a value: number (grows in the order of asking), generation, digest
     verified     a read was replayed: equal, what
-    callback     the client is asked to run a function: key
-    repeated     a call that a replay makes again was answered from the account: key
+    callback     the client is asked to run a function: function (a number of this run), arguments (their digest)
+    repeated     a call that a replay makes again is answered from the account: function, arguments
     compiled     program, seconds
 
 Told by the runner:

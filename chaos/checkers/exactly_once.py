@@ -9,14 +9,20 @@ from chaos.history import History
 
 
 def exactly_once(evidence: Evidence) -> Verdict:
-    """Calls are compared with those of the run to which nothing happened; operations by where replays begin."""
+    """Calls are compared with those of the run to which nothing happened, by their arguments: functions have other
+    numbers in each run. Operations are looked at by where replays begin."""
     chaos = evidence.chaos
     problems = _twice(Counter(event["number"] for event in chaos.of("read")), "value number {} was read {} times")
-    calls, plain = (Counter(event["key"] for event in history.of("callback")) for history in (chaos, evidence.clean))
-    for key, count in sorted((calls - plain).items()):
-        problems.append(f"callback {key} ran {count} times too often")
+    calls, plain = (
+        Counter(event["arguments"] for event in history.of("callback")) for history in (chaos, evidence.clean)
+    )
+    for arguments, count in sorted((calls - plain).items()):
+        problems.append(f"the callback of {arguments} ran {count} times too often")
     if not evidence.may_end_early:
-        problems += [f"callback {key} ran {count} times too seldom" for key, count in sorted((plain - calls).items())]
+        problems += [
+            f"the callback of {arguments} ran {count} times too seldom"
+            for arguments, count in sorted((plain - calls).items())
+        ]
     problems += _lineage(chaos)
     replays = len(chaos.of("replay"))
     looked_at = f"{calls.total()} callbacks, {len(chaos.of('read'))} reads, {max(replays - 1, 0)} replays"

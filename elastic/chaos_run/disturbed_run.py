@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Self
 
-from chaos import CHECKERS, AtTime, Evidence, History, Injection, Plan
+from chaos import CHECKERS, FAULTS, AtTime, Evidence, History, Injection, Plan
 from elastic.chaos_run.live_run import LiveRun
 from elastic.chaos_run.proof import undisturbed
 from elastic.chaos_run.verbs import Verbs
@@ -19,7 +19,8 @@ class DisturbedRun:
     """A script under `elastic run`, on hosts h0, h1 and so on of a pool of its own. Use it as a context manager.
 
     Each verb that takes `at` first waits until the script prints that step (`step 5 ...`), and raises `PoolError` if it
-    ends before. Hosts that are killed come back by themselves.
+    ends before. One that would take the last copy of something waits until there is another, unless the plan allows data
+    loss. Hosts that are killed come back by themselves.
     """
 
     def __init__(self, plan: Plan, script: Sequence[str], directory: Path) -> None:
@@ -75,7 +76,7 @@ class DisturbedRun:
         at: int | None = None,
     ) -> int:
         self._wait_for_step(at)
-        self._wait_for_hosts(hosts)
+        self._wait_for_hosts(fault, hosts)
         injection = Injection(next(self._numbers), fault, AtTime(0.0), tuple(hosts), lasts, point, share)
         self._verbs.do(injection)
         return injection.number
@@ -131,8 +132,11 @@ class DisturbedRun:
         if step is not None:
             self.wait_for_step(step)
 
-    def _wait_for_hosts(self, hosts: Sequence[str]) -> None:
+    def _wait_for_hosts(self, fault: str, hosts: Sequence[str]) -> None:
         unknown = [host for host in hosts if host not in self._plan.host_names]
         if unknown:
             raise UsageError(f"there is no host {unknown[0]!r}; the pool has {', '.join(self._plan.host_names)}")
-        self.wait_until(lambda: set(hosts) <= self._run.copies.members, f"{' and '.join(hosts)} to take part")
+        names, copies = " and ".join(hosts), self._run.copies
+        self.wait_until(lambda: set(hosts) <= copies.members, f"{names} to take part")
+        if FAULTS[fault].takes_memory and not self._plan.allow_data_loss:
+            self.wait_until(lambda: copies.may_lose(hosts), f"others to hold all that {names} did")

@@ -164,10 +164,12 @@ class LiveRun:
     def wait_until(self, condition: Callable[[], bool], what: str, patience_s: float = 60.0) -> None:
         """Returns when something is so. Raises `PoolError` if the run ends before, or after that time."""
         give_up = time.monotonic() + patience_s
-        while not condition():
+        while True:
             ended = not self.alive
             self.look()
-            if (ended or time.monotonic() > give_up) and not condition():
+            if condition():
+                return
+            if ended or time.monotonic() > give_up:
                 why = "the run ended before it" if ended else f"it did not come within {patience_s:g} s"
                 raise PoolError(f"waited for {what}: {why}\n{self.errors[-2000:]}")
 

@@ -52,8 +52,8 @@ def read(at, number, digest, generation=1):
     return (at, "read", {"number": number, "digest": digest, "generation": generation})
 
 
-def callback(at, key):
-    return (at, "callback", {"key": key})
+def callback(at, arguments):
+    return (at, "callback", {"function": 1, "arguments": arguments})
 
 
 def lost(at, host, silence=0.1):

@@ -102,8 +102,8 @@ class TestExactlyOnce:
     def test_callbacks_are_counted_against_the_run_to_which_nothing_happened(self):
         plain = (callback(1, "f"), callback(2, "f"), callback(3, "g"))
         assert self.check(*plain, clean=plain) == []
-        assert self.check(*plain, callback(4, "f"), clean=plain) == ["callback f ran 1 times too often"]
-        assert self.check(*plain[:2], clean=plain) == ["callback g ran 1 times too seldom"]
+        assert self.check(*plain, callback(4, "f"), clean=plain) == ["the callback of f ran 1 times too often"]
+        assert self.check(*plain[:2], clean=plain) == ["the callback of g ran 1 times too seldom"]
         assert self.check(*plain[:2], ended(9, code=1), clean=plain, allow_data_loss=True) == []
 
     def test_a_value_that_is_answered_twice_is_told(self):
