@@ -138,6 +138,11 @@ class Plan:
         return tuple(f"h{index}" for index in range(self.hosts + self.spares))
 
     @property
+    def needs_networks(self) -> bool:
+        """Whether each host must stand in a network of its own."""
+        return any(FAULTS[planned.fault].changes_pool for planned in self.faults)
+
+    @property
     def drawn(self) -> bool:
         """Whether anything in it is left to chance."""
         return any(

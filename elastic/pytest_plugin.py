@@ -20,9 +20,14 @@ if TYPE_CHECKING:
 
 
 class Start(Protocol):
-    """Starts a script on a pool of its own; settings are those of a plan, such as hosts and devices_per_host."""
+    """Starts a script on a pool of its own; settings are those of a plan, such as hosts and devices_per_host.
 
-    def __call__(self, script: str | Path, *arguments: str, **settings: Any) -> DisturbedRun: ...
+    With `networks` hosts can be cut off, which needs root.
+    """
+
+    def __call__(
+        self, script: str | Path, *arguments: str, networks: bool = False, **settings: Any
+    ) -> DisturbedRun: ...
 
 
 @pytest.fixture
@@ -34,7 +39,8 @@ def elastic_chaos(tmp_path: Path) -> Start:
 
     numbers = itertools.count(1)
 
-    def start(script: str | Path, *arguments: str, **settings: Any) -> DisturbedRun:
-        return DisturbedRun(Plan(**settings), [str(script), *arguments], tmp_path / f"run{next(numbers)}")
+    def start(script: str | Path, *arguments: str, networks: bool = False, **settings: Any) -> DisturbedRun:
+        directory = tmp_path / f"run{next(numbers)}"
+        return DisturbedRun(Plan(**settings), [str(script), *arguments], directory, networks=networks)
 
     return start

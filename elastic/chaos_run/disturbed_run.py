@@ -19,16 +19,18 @@ class DisturbedRun:
     """A script under `elastic run`, on hosts h0, h1 and so on of a pool of its own. Use it as a context manager.
 
     Each verb that takes `at` first waits until the script prints that step (`step 5 ...`), and raises `PoolError` if it
-    ends before. One that would take the last copy of something waits until there is another, unless the plan allows data
-    loss. Hosts that are killed come back by themselves.
+    ends before. One that would take the last copy of something waits until there is another, unless the plan allows it.
+    Hosts that are killed come back by themselves.
     """
 
-    def __init__(self, plan: Plan, script: Sequence[str], directory: Path) -> None:
+    def __init__(self, plan: Plan, script: Sequence[str], directory: Path, *, networks: bool = False) -> None:
+        """With `networks` each host can be cut off, which needs root."""
         self._plan, self._script, self._directory = plan, script, directory
-        self._run = LiveRun(plan, script, directory, "run")
+        self._run = LiveRun(plan, script, directory, "run", networks=networks)
         self._verbs = Verbs(self._run)
         self._numbers = itertools.count(1)
-        self._frozen: dict[str, int] = {}
+        self._lasting: dict[str, int] = {}
+        """The fault of each host that stands still or is cut off."""
 
     def __enter__(self) -> Self:
         return self
@@ -45,13 +47,22 @@ class DisturbedRun:
     def freeze(self, *hosts: str, what: str = "host", at: int | None = None) -> None:
         """Stops the "agent", the "executor" or both ("host") of hosts, until `thaw`."""
         number = self._do(f"freeze-{what}", hosts, lasts=math.inf, at=at)
-        self._frozen |= dict.fromkeys(hosts, number)
+        self._lasting |= dict.fromkeys(hosts, number)
 
-    def thaw(self, *hosts: str, at: int | None = None) -> None:
-        """Lets hosts go on that were stopped, and those that were stopped together with them."""
+    def cut(self, *hosts: str, at: int | None = None) -> None:
+        """Pulls the cables of hosts, until `heal`; of a run that was started with `networks`."""
+        if self._run.network is None:
+            raise UsageError("hosts can only be cut off in a run with networks=True")
+        number = self._do("cut", hosts, lasts=math.inf, at=at)
+        self._lasting |= dict.fromkeys(hosts, number)
+
+    def heal(self, *hosts: str, at: int | None = None) -> None:
+        """Lets hosts go on that were frozen or cut off, and those that were so together with them."""
         self._wait_for_step(at)
         for host in hosts:
-            self._verbs.take_back(self._frozen.pop(host, 0))
+            self._verbs.take_back(self._lasting.pop(host, 0))
+
+    thaw = heal
 
     def slow(self, host: str, share: float = 0.5, seconds: float = 5.0, at: int | None = None) -> None:
         """Gives a host's executor only a share of its time, for so many seconds."""

@@ -21,14 +21,17 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Self
 
-from chaos import Copies, Event, History, Plan, parse_line
+from chaos import Copies, Event, History, Network, Plan, parse_line
 from elastic import fault_points, health
 from elastic.chaos_run.belongings import Belongings
 from elastic.chaos_run.guard import Guard
+from elastic.chaos_run.networked_pool import NetworkedPool
 from elastic.chaos_run.tail import Tail
 from elastic.client_environment import SCRIPT_OF
 from elastic.controller.changes import now_text
 from elastic.errors import PoolError
+
+_RUN = (sys.executable, "-m", "elastic.cli", "run", "-v")
 
 _LOOK_S = 0.02
 """How often somebody looks whether there is something new."""
@@ -44,9 +47,14 @@ class LiveRun:
         plan: whose pool it has. What the plan does to it is somebody else's matter.
         script: SCRIPT ARGS..., or -m MODULE ARGS...
         directory: keeps `NAME.out` and `NAME.err`, what was printed, and the logs of the pool in `NAME-logs`.
+        networks: each host stands in a network of its own, and can be cut off.
+
+    Raises `UsageError` if networks cannot be made here.
     """
 
-    def __init__(self, plan: Plan, script: Sequence[str], directory: Path, name: str) -> None:
+    def __init__(
+        self, plan: Plan, script: Sequence[str], directory: Path, name: str, *, networks: bool = False
+    ) -> None:
         self.events: list[Event] = []
         """All that is known to have happened."""
         self.copies = Copies()
@@ -58,19 +66,27 @@ class LiveRun:
         self._asked: tuple[float, Future[Any]] | None = None
         self._health = ThreadPoolExecutor(1, "health")
         self._belongings = Belongings(Path(tempfile.mkdtemp(prefix="chaos-", dir="/dev/shm")))
-        self._guard = Guard(self._belongings.directory)
+        self._pool: NetworkedPool | None = None
+        self._guard = Guard(self._belongings.directory, plan.host_names if networks else ())
         try:
             self._belongings.make()
             directory.mkdir(parents=True, exist_ok=True)
             self._errors = directory / f"{name}.err"
             output = directory / f"{name}.out"
+            marks = {**self._belongings.variables, fault_points.DIRECTORY: str(self.points)}
+            options, variables = _options(plan), {**os.environ, **marks, "PYTHONUNBUFFERED": "1"}
             with output.open("wb") as out, self._errors.open("wb") as errors:
+                if self._guard.network is not None:
+                    where = self._belongings.directory
+                    self._pool = NetworkedPool(plan, self._guard.network, where, errors, marks)
+                    options += ["--pool", self._pool.address]
+                    variables |= self._pool.variables
                 self._launcher = subprocess.Popen(
-                    [*_command(plan), f"--log-dir={directory / f'{name}-logs'}", *script],
+                    [*_RUN, *options, f"--log-dir={directory / f'{name}-logs'}", *script],
                     stdin=subprocess.DEVNULL,
                     stdout=out,
                     stderr=errors,
-                    env={**os.environ, **self._variables(plan), "PYTHONUNBUFFERED": "1"},
+                    env=variables,
                     start_new_session=True,
                 )
             self._output, self._history = Tail(output), Tail(self._belongings.history)
@@ -78,10 +94,6 @@ class LiveRun:
             self.close()
             raise
         self.tell("started")
-
-    def _variables(self, plan: Plan) -> dict[str, str]:
-        dies = any(planned.fault == "die" for planned in plan.faults)
-        return {**self._belongings.variables, **({fault_points.DIRECTORY: str(self.points)} if dies else {})}
 
     def __enter__(self) -> Self:
         return self
@@ -95,6 +107,8 @@ class LiveRun:
         self._guard.close()
         if hasattr(self, "_launcher"):
             self._launcher.wait()
+        if self._pool is not None:
+            self._pool.end()
         for tail in ("_output", "_history"):
             if hasattr(self, tail):
                 getattr(self, tail).close()
@@ -123,6 +137,8 @@ class LiveRun:
         time.sleep(max(0.0, min(_LOOK_S, until_timer)))
         while self._timers and self._timers[0][0] <= time.monotonic():
             heapq.heappop(self._timers)[2]()
+        if self._pool is not None:
+            self._pool.keep()
         return self._read()
 
     def _read(self) -> list[Event]:
@@ -182,10 +198,18 @@ class LiveRun:
         for _, _, work in timers:  # What was to be taken back later is taken back now.
             work()
         self._timers.clear()
+        if self._pool is not None:
+            self._pool.end()
+            self._pool = None
         processes, files = self._belongings.left(_LEAVE_S)
         self._read()
         self.tell("leftovers", processes=processes, files=files)
         return self._launcher.returncode
+
+    @property
+    def network(self) -> Network | None:
+        """That of the hosts, if each stands in one of its own."""
+        return self._guard.network
 
     # Who is who
 
@@ -229,9 +253,8 @@ class LiveRun:
                     os.kill(int(pid or 0), number)
 
 
-def _command(plan: Plan) -> list[str]:
+def _options(plan: Plan) -> list[str]:
     return [
-        *(sys.executable, "-m", "elastic.cli", "run", "-v"),
         *(f"--hosts={plan.hosts}", f"--devices-per-host={plan.devices_per_host}", f"--spares={plan.spares}"),
         *(f"--on-loss={plan.on_loss}", f"--snapshot-budget={plan.snapshot_budget}"),
     ]

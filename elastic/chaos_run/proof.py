@@ -71,7 +71,7 @@ def disturbed(
     plan: Plan, script: Sequence[str], directory: Path, name: str, say: Callable[[str], None]
 ) -> tuple[History, list[Injection]]:
     """What happens under a plan that has a seed, and the faults that were due."""
-    with LiveRun(plan, script, directory, name) as run:
+    with LiveRun(plan, script, directory, name, networks=plan.needs_networks) as run:
         run.on_event = lambda event: _tell(event, say)
         conductor = Conductor(plan, plan.seed or 0, run)
         history = conductor.conduct()

@@ -37,6 +37,7 @@ class Verbs:
             "flap": self._flap,
             "slow": self._slow,
             "preempt": self._preempt,
+            "cut": self._cut,
             "die": self._arm,
             "kill-controller": lambda _: self._run.signal([self._run.controller()], signal.SIGKILL),
             "kill-client": lambda _: self._run.signal([self._run.client()], signal.SIGKILL),
@@ -144,6 +145,18 @@ class Verbs:
         pids = self._all_targets(injection)
         self._run.signal(pids, signal.SIGTERM)
         self._lasts(injection, partial(self._run.signal, pids, signal.SIGKILL))
+
+    def _cut(self, injection: Injection) -> None:
+        network = self._run.network
+        assert network is not None, "the run has no networks"
+
+        def heal() -> None:
+            for host in injection.hosts:
+                network.heal(host)
+
+        for host in injection.hosts:
+            network.cut(host)
+        self._lasts(injection, heal)
 
     def _arm(self, injection: Injection) -> None:
         point = str(injection.point)

@@ -64,6 +64,16 @@ class FakeRun:
     def client(self):
         return "script"
 
+    @property
+    def network(self):
+        return self
+
+    def cut(self, host):
+        self.signals.append((self.now, "cut", host))
+
+    def heal(self, host):
+        self.signals.append((self.now, "heal", host))
+
     def signal(self, pids, number):
         self.signals += [(self.now, number.name, pid) for pid in pids]
 

@@ -83,6 +83,12 @@ def test_who_is_told_to_leave_is_killed_when_the_time_is_over(run, verbs):
     assert run.signals == [(0.0, "SIGTERM", "agent h1"), (10.0, "SIGKILL", "agent h1")]
 
 
+def test_who_is_cut_off_is_reached_again_when_the_time_is_over(run, verbs):
+    verbs.do(fault("cut", "h1", lasts=4.0))
+    run.pass_time(5)
+    assert run.signals == [(0.0, "cut", "h1"), (4.0, "heal", "h1")]
+
+
 def test_a_fault_for_a_host_that_is_not_there_is_not_done_and_told(run, verbs):
     run.members.discard("h1")
     verbs.do(fault("kill-host", "h1"))
