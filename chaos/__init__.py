@@ -4,8 +4,6 @@ Nothing here starts or kills anything, with one exception: `Network` makes hosts
 pulled. Who carries out a plan is `elastic.chaos_run`.
 """
 
-from __future__ import annotations
-
 from chaos.agenda import Agenda
 from chaos.checkers import CHECKERS, Evidence, Verdict
 from chaos.copies import Copies

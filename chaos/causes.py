@@ -55,9 +55,14 @@ def _reaction(history: History, fault: Event, until: float, notice_within: float
 
 
 def _noticed(history: History, fault: Event, at_last: float) -> Event | None:
-    """A host that was hit is given up, or the world that it was in; or a new world is formed without it."""
+    """A host that was hit is given up or left, or the world that it was in; or a new world is formed without it.
+
+    Of a fault that need not be noticed only the first counts.
+    """
     after = [event for event in history if fault.at <= event.at <= at_last]
-    of_hosts = (event for event in after if event.kind in ("lost", "gone") and event.host in fault.hosts)
+    of_hosts = (event for event in after if event.kind in ("lost", "gone", "moving") and event.host in fault.hosts)
+    if not fault["must_be_noticed"]:
+        return _first(of_hosts)
     of_world = (event for event in after if event.kind == "lost")
     # Of a world that is still being formed nobody is told that it is lost: the next one is formed.
     formed = (event for event in after if event.kind == "generation" and not _world_in_use(history, fault.at))

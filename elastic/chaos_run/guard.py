@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from chaos.network import Network, NetworkError
+from chaos import Network, NetworkError
 from elastic.chaos_run.belongings import Belongings
 from elastic.errors import UsageError
 

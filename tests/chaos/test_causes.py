@@ -27,6 +27,15 @@ def test_while_a_world_is_being_formed_a_fault_is_noticed_by_forming_another():
     assert (found.noticed.kind, found.noticed.at) == ("generation", 1.5)
 
 
+def test_a_host_that_leaves_as_it_was_told_is_left_for_that():
+    told = injected(1, 1, "preempt", "h1", lasts=20.0, must_be_noticed=False)
+    assert reaction(told, lost(2, "h2")).noticed is None
+    found = reaction(
+        told, (2, "moving", {"host": "h1", "reason": "it was told to leave"}), recovered(3, "h1", kind="moved")
+    )
+    assert (found.noticed.kind, found.recovered.at) == ("moving", 3)
+
+
 def test_what_comes_too_late_is_no_reaction():
     assert reaction(injected(1, 1, "kill-host", "h1"), lost(6.1, "h1")).noticed is None
 
