@@ -28,8 +28,8 @@ from elastic.chaos_run.guard import Guard
 from elastic.chaos_run.networked_pool import NetworkedPool
 from elastic.chaos_run.tail import Tail
 from elastic.client_environment import SCRIPT_OF
-from elastic.controller.changes import now_text
 from elastic.errors import PoolError
+from elastic.instants import now_text
 
 _RUN = (sys.executable, "-m", "elastic.cli", "run", "-v")
 

@@ -11,7 +11,7 @@ import os
 import time
 from typing import Any
 
-from elastic.controller.changes import now_text
+from elastic.instants import now_text
 
 FILE = "ELASTIC_HISTORY"
 

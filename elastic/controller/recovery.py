@@ -14,7 +14,7 @@ from typing import Any
 
 from elastic.controller import history
 from elastic.controller.callbacks import CallbackSwitch
-from elastic.controller.changes import Changes, Recovered, now_text
+from elastic.controller.changes import Changes, Recovered
 from elastic.controller.line import Line
 from elastic.controller.placement import Policy
 from elastic.controller.programs import ProgramTable
@@ -23,6 +23,7 @@ from elastic.controller.snapshots import DataLossError, SnapshotError, Snapshots
 from elastic.controller.world import World, WorldLost
 from elastic.controller.worlds import NoPlacementError, NoSpareError, Worlds
 from elastic.errors import HostLostError, PoolError
+from elastic.instants import now_text
 
 log = logging.getLogger(__name__)
 
