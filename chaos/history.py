@@ -36,6 +36,7 @@ Told by the runner:
     reverted     it was taken back: number
     skipped      it was not done: number, fault, hosts, why
     health       what `elastic health` says: failures, asked (when)
+    hung         nothing was told for so many seconds, and the run was ended: seconds
     ended        the script: code
     leftovers    what was still there afterwards: processes, files
 """

@@ -115,6 +115,7 @@ class Plan:
         step: the pattern of a printed line that tells a step, with one group.
         notice_within: seconds within which a fault must be noticed.
         recover_within: seconds within which the run must go on after that.
+        patience: seconds without any event after which the run counts as one that hangs, and is ended.
     """
 
     name: str = "plan"
@@ -130,6 +131,7 @@ class Plan:
     step: str = STEP
     notice_within: float = 5.0
     recover_within: float = 60.0
+    patience: float = 300.0
     faults: tuple[PlannedFault, ...] = field(default=())
 
     @property

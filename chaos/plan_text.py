@@ -48,6 +48,7 @@ def parse(text: str) -> Plan:
         step=_pattern(data.get("step", defaults.step)),
         notice_within=_seconds(data, "notice_within", defaults.notice_within, "the plan"),
         recover_within=_seconds(data, "recover_within", defaults.recover_within, "the plan"),
+        patience=_seconds(data, "patience", defaults.patience, "the plan"),
     )
     listed = data.get("faults", [])
     if not isinstance(listed, list):

@@ -38,6 +38,7 @@ def schema() -> dict[str, Any]:
             "step": {"type": "string", "format": "regex", "default": Plan.step},
             "notice_within": {**_SECONDS, "default": Plan.notice_within},
             "recover_within": {**_SECONDS, "default": Plan.recover_within},
+            "patience": {**_SECONDS, "default": Plan.patience},
             "faults": {"type": "array", "items": _fault()},
         },
     }

@@ -24,6 +24,7 @@ def liveness(evidence: Evidence) -> Verdict:
         end = next((event for event in ends if event.at >= loss.at), None)
         if end is None or end.at - loss.at > plan.recover_within:
             problems.append(f"the loss of {loss.host} was not followed by a recovery within {plan.recover_within:g} s")
+    problems += [f"nothing happened for {event['seconds']:g} s, and the run was ended" for event in chaos.of("hung")]
     if not chaos.of("ended"):
         problems.append("the script did not end")
     if chaos.of("failed") and not evidence.may_end_early:

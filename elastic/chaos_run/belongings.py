@@ -61,13 +61,17 @@ class Belongings:
             time.sleep(_POLL_S)
         return [f"{pid} ({command(pid)})" for pid in self.processes()], [str(path) for path in self.pools.iterdir()]
 
-    def remove(self) -> None:
-        """Kills what lives, and removes the directory."""
+    def kill(self) -> None:
+        """Kills all processes, and returns when none is left."""
         while living := list(self.processes()):  # Who forks at this moment is found the next time.
             for pid in living:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             time.sleep(_POLL_S)
+
+    def remove(self) -> None:
+        """Kills what lives, and removes the directory."""
+        self.kill()
         shutil.rmtree(self.directory, ignore_errors=True)
 
 

@@ -31,6 +31,7 @@ class Conductor:
                 self.injections.append(injection)
                 self._held.append((injection, self._run.now))
             self._do_what_may_be_done()
+            self._end_what_hangs()
         self._run.finish()
         self._verbs.give_up()
         for injection, _ in self._held:
@@ -52,6 +53,11 @@ class Conductor:
         if self._first_value is not None:
             due += self._agenda.time(self._run.now - self._first_value)
         return due
+
+    def _end_what_hangs(self) -> None:
+        if self._run.now - self._run.events[-1].at > self._plan.patience:
+            self._run.tell("hung", seconds=self._plan.patience)
+            self._run.kill()
 
     def _do_what_may_be_done(self) -> None:
         """A fault that would take the last copy of something waits until there is another one, or is left out."""

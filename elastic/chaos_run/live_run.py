@@ -164,6 +164,10 @@ class LiveRun:
         if changed and self._asked is None and self.alive:
             self._asked = time.monotonic(), self._health.submit(health.look, None, self._belongings.pools)
 
+    def kill(self) -> None:
+        """Ends it at once; all that belongs to it."""
+        self._belongings.kill()
+
     @property
     def alive(self) -> bool:
         return self._launcher.poll() is None

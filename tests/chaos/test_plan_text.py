@@ -19,6 +19,7 @@ allow_data_loss: true
 step: 'loss after (\\d+)'
 notice_within: 3
 recover_within: 20
+patience: 100
 faults:
   - {fault: kill-host, host: h1, at: {step: 10}}
   - {fault: freeze-agent, host: [h0, h3], for: 2.5, at: {seconds: 4}}
@@ -49,6 +50,7 @@ def test_a_plan_says_what_hits_whom_and_when():
         step="loss after (\\d+)",
         notice_within=3.0,
         recover_within=20.0,
+        patience=100.0,
         faults=(
             PlannedFault("kill-host", AtStep(10), ("h1",)),
             PlannedFault("freeze-agent", AtTime(4.0), ("h0", "h3"), lasts=2.5),

@@ -173,6 +173,10 @@ class TestLiveness:
         assert self.check(failed, ended(3, code=1)) == ["the run could not go on: all are dead"]
         assert self.check(failed, ended(3, code=1), allow_data_loss=True) == []
 
+    def test_a_run_that_hangs_is_told(self):
+        hung = (20, "hung", {"seconds": 15.0})
+        assert self.check(hung, ended(20, code=-9)) == ["nothing happened for 15 s, and the run was ended"]
+
     def test_a_script_that_does_not_end_is_told(self):
         assert self.check(read(1, 1, "a")) == ["the script did not end"]
 

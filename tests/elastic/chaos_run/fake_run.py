@@ -17,7 +17,7 @@ class FakeRun:
         self.points = points
         self.now = 0.0
         self.signals = []
-        self.told = []
+        self.events = []
         self.copies = Copies()
         self.members = set(POOL)
         self._looks = list(looks)
@@ -28,7 +28,7 @@ class FakeRun:
 
     @property
     def alive(self):
-        return bool(self._looks)
+        return bool(self._looks)  # Also False once it was killed.
 
     def look(self):
         at, events = self._looks.pop(0)
@@ -36,11 +36,11 @@ class FakeRun:
         new = [Event(kind, at, facts[0] if facts else {}) for kind, *facts in events]
         for event in new:
             self.copies.tell(event)
-        self.told += new
+        self.events += new
         return new
 
     def tell(self, kind, at=None, **facts):
-        self.told.append(Event(kind, at or self.now, facts))
+        self.events.append(Event(kind, at or self.now, facts))
 
     def after(self, seconds, work):
         heapq.heappush(self._timers, (self.now + seconds, next(self._numbers), work))
@@ -48,9 +48,12 @@ class FakeRun:
     def finish(self):
         return 0
 
+    def kill(self):
+        self._looks.clear()
+
     @property
     def history(self):
-        return History(self.told)
+        return History(self.events)
 
     def agent(self, host):
         return f"agent {host}" if host in self.members else None
@@ -87,4 +90,4 @@ class FakeRun:
         self.now = end
 
     def of(self, kind):
-        return [event for event in self.told if event.kind == kind]
+        return [event for event in self.events if event.kind == kind]

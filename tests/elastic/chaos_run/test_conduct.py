@@ -73,3 +73,9 @@ def test_what_the_script_did_not_come_to_is_told(conducted):
     assert [(event["fault"], event["why"]) for event in run.of("skipped")] == [
         ("kill-agent", "the script told no step 9")
     ]
+
+
+def test_a_run_that_tells_nothing_any_more_is_ended(conducted):
+    run = conducted("  []", (1.0, [READ]), (10.9, []), (11.1, []), (99.0, [READ]), head="hosts: 3\npatience: 10")
+    assert [event.at for event in run.of("hung")] == [11.1]
+    assert len(run.of("read")) == 1

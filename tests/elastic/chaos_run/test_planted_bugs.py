@@ -1,6 +1,7 @@
 """Bugs that are planted into a real run are caught, each by the check whose matter it is."""
 
 import os
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -10,16 +11,16 @@ from elastic.chaos_run.proof import disturbed, undisturbed
 
 SCRIPT = [str(Path(__file__).with_name("steps.py")), "40", "0.1"]
 
-PLAN = parse(
-    """
+_PLAN = """
     seed: 1
     hosts: 2
     devices_per_host: 1
     snapshot_budget: 0
     faults:
-      - {fault: kill-executor, host: h1, at: {step: 4}}
+      - {fault: FAULT, host: h1, at: {step: 4}}
     """
-)
+KILL = parse(textwrap.dedent(_PLAN).replace("FAULT", "kill-executor"))
+FREEZE = parse("patience: 30" + textwrap.dedent(_PLAN).replace("FAULT", "freeze-executor, for: 600"))
 
 # In place of a module that Python loads at its start if it is there: it changes what the process is about to run.
 PLANT = """
@@ -47,6 +48,13 @@ BUGS = {
     CallbackSwitch.repeat = CallbackSwitch.clear
 """,
     ),
+    "liveness": (
+        "elastic.controller",
+        """
+    from elastic.controller.watch import Watch
+    Watch.begin = lambda self, name, incarnation, silent: None
+""",
+    ),
     "truth": (
         "elastic.controller",
         """
@@ -66,14 +74,14 @@ BUGS = {
 
 @pytest.fixture(scope="module")
 def clean(tmp_path_factory):
-    return undisturbed(PLAN, SCRIPT, tmp_path_factory.mktemp("clean"), "clean")
+    return undisturbed(KILL, SCRIPT, tmp_path_factory.mktemp("clean"), "clean")
 
 
-def broken(clean, directory):
-    chaos, _ = disturbed(PLAN, SCRIPT, directory, "chaos", lambda _: None)
+def broken(clean, directory, plan=KILL):
+    chaos, _ = disturbed(plan, SCRIPT, directory, "chaos", lambda _: None)
     assert len(chaos.of("injected")) == 1, chaos.of("skipped")
     return {
-        verdict.name: verdict.problems for verdict in Report.of(PLAN, clean, chaos, SCRIPT).verdicts if not verdict.held
+        verdict.name: verdict.problems for verdict in Report.of(plan, clean, chaos, SCRIPT).verdicts if not verdict.held
     }
 
 
@@ -86,4 +94,4 @@ def test_a_planted_bug_is_caught(check, clean, tmp_path, monkeypatch):
     module, code = BUGS[check]
     (tmp_path / "sitecustomize.py").write_text(PLANT.format(module=module, code=code))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
-    assert check in broken(clean, tmp_path)
+    assert check in broken(clean, tmp_path, FREEZE if check == "liveness" else KILL)

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import psutil
+import pytest
 
 from chaos import parse
 from chaos.history import parse as parse_history
@@ -63,13 +64,14 @@ def test_a_test_of_ones_own_may_do_faults_with_verbs(elastic_chaos):
     assert run.problems() == []
 
 
-def test_what_is_killed_takes_the_script_and_all_hosts_along(tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_what_is_killed_takes_the_script_and_all_hosts_along(tmp_path, number):
     with chaos("run", "smoke", *SMALL, f"--out={tmp_path}", SCRIPT, "1000", "1") as process:
         started = tmp_path / "clean.out"
         while not (started.exists() and "step 0" in started.read_text()):
             assert process.poll() is None
         pids = descendants(process.pid)
-        process.send_signal(signal.SIGKILL)
+        process.send_signal(number)
         process.wait()
         process.communicate()
     assert len(pids) > 10
