@@ -63,10 +63,9 @@ def _noticed(history: History, fault: Event, at_last: float) -> Event | None:
     of_hosts = (event for event in after if event.kind in ("lost", "gone", "moving") and event.host in fault.hosts)
     if not fault["must_be_noticed"]:
         return _first(of_hosts)
-    of_world = (event for event in after if event.kind == "lost")
     # Of a world that is still being formed nobody is told that it is lost: the next one is formed.
-    formed = (event for event in after if event.kind == "generation" and not _world_in_use(history, fault.at))
-    return _first(of_hosts) or _first(of_world) or _first(formed)
+    sign = "lost" if _world_in_use(history, fault.at) else "generation"
+    return _first(of_hosts) or _first(event for event in after if event.kind == sign)
 
 
 def _world_in_use(history: History, at: float) -> bool:

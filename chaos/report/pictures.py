@@ -18,7 +18,7 @@ COLOURS = dict(
         strict=True,
     )
 )
-_FAULT, _HOST, _GRID, _PLAIN, _CHAOS = "#e31a1c", "#9ecae1", "#dddddd", "#1f78b4", "#ff7f00"
+_FAULT, _HOST, _GRID, _PLAIN, _CHAOS = "#111111", "#9ecae1", "#dddddd", "#1f78b4", "#ff7f00"
 _LEFT, _ROW = 90, 26
 
 

@@ -17,7 +17,7 @@ def test_a_fault_is_noticed_when_its_host_is_given_up_and_over_when_the_run_has_
 
 
 def test_a_fault_may_be_noticed_by_the_neighbour_that_it_took_along():
-    found = reaction(injected(1, 1, "kill-executor", "h1"), lost(1.1, "h2"))
+    found = reaction(replay(0, 1, 0, 5), injected(1, 1, "kill-executor", "h1"), lost(1.1, "h2"))
     assert found.noticed.host == "h2"
 
 
