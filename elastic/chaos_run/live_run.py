@@ -1,4 +1,4 @@
-"""A script under `elastic run`, as it runs: what it prints, what its history tells, and who is who among its processes.
+"""A script under `elastic run`, as it runs: what it prints, what its history tells, and how it ends.
 
 Nothing here has a thread, but for the question to `elastic health`: whoever uses a `LiveRun` calls `look`, or waits for
 something, and meanwhile timers are served.
@@ -6,12 +6,10 @@ something, and meanwhile timers are served.
 
 from __future__ import annotations
 
-import contextlib
 import heapq
 import itertools
 import os
 import re
-import signal
 import subprocess
 import sys
 import tempfile
@@ -19,7 +17,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Self
+from typing import IO, Any, Self
 
 from chaos import Copies, Event, History, Network, Plan, parse_line
 from elastic import fault_points, health
@@ -27,11 +25,9 @@ from elastic.chaos_run.belongings import Belongings
 from elastic.chaos_run.guard import Guard
 from elastic.chaos_run.networked_pool import NetworkedPool
 from elastic.chaos_run.tail import Tail
-from elastic.client_environment import SCRIPT_OF
+from elastic.chaos_run.who import Who
 from elastic.errors import PoolError
 from elastic.instants import now_text
-
-_RUN = (sys.executable, "-m", "elastic.cli", "run", "-v")
 
 _LOOK_S = 0.02
 """How often somebody looks whether there is something new."""
@@ -71,29 +67,33 @@ class LiveRun:
         try:
             self._belongings.make()
             directory.mkdir(parents=True, exist_ok=True)
-            self._errors = directory / f"{name}.err"
-            output = directory / f"{name}.out"
-            marks = {**self._belongings.variables, fault_points.DIRECTORY: str(self.points)}
-            options, variables = _options(plan), {**os.environ, **marks, "PYTHONUNBUFFERED": "1"}
+            output, self._errors = directory / f"{name}.out", directory / f"{name}.err"
+            logs = f"--log-dir={directory / f'{name}-logs'}"
             with output.open("wb") as out, self._errors.open("wb") as errors:
-                if self._guard.network is not None:
-                    where = self._belongings.directory
-                    self._pool = NetworkedPool(plan, self._guard.network, where, errors, marks)
-                    options += ["--pool", self._pool.address]
-                    variables |= self._pool.variables
-                self._launcher = subprocess.Popen(
-                    [*_RUN, *options, f"--log-dir={directory / f'{name}-logs'}", *script],
-                    stdin=subprocess.DEVNULL,
-                    stdout=out,
-                    stderr=errors,
-                    env=variables,
-                    start_new_session=True,
-                )
-            self._output, self._history = Tail(output), Tail(self._belongings.history)
+                self._launcher = self._launch(plan, [logs, *script], out, errors)
         except BaseException:
-            self.close()
+            self._guard.close()
             raise
+        self._output, self._history = Tail(output), Tail(self._belongings.history)
+        self.who = Who(self._belongings, self.events, self._launcher.pid)
         self.tell("started")
+
+    def _launch(self, plan: Plan, script: Sequence[str], out: IO[bytes], errors: IO[bytes]) -> subprocess.Popen[bytes]:
+        options = _options(plan)
+        marks = {**self._belongings.variables, fault_points.DIRECTORY: str(self.points)}
+        variables = {**os.environ, **marks, "PYTHONUNBUFFERED": "1"}
+        if self._guard.network is not None:
+            self._pool = NetworkedPool(plan, self._guard.network, self._belongings.directory, errors, marks)
+            options += ["--pool", self._pool.address]
+            variables |= self._pool.variables
+        return subprocess.Popen(
+            [sys.executable, "-m", "elastic.cli", "run", "-v", *options, *script],
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=errors,
+            env=variables,
+            start_new_session=True,
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -105,13 +105,11 @@ class LiveRun:
         """Ends it, if it has not ended, and removes what it left."""
         self._health.shutdown(wait=False, cancel_futures=True)
         self._guard.close()
-        if hasattr(self, "_launcher"):
-            self._launcher.wait()
+        self._launcher.wait()
         if self._pool is not None:
             self._pool.end()
-        for tail in ("_output", "_history"):
-            if hasattr(self, tail):
-                getattr(self, tail).close()
+        self._output.close()
+        self._history.close()
 
     # What happens
 
@@ -215,46 +213,10 @@ class LiveRun:
         """That of the hosts, if each stands in one of its own."""
         return self._guard.network
 
-    # Who is who
-
     @property
     def points(self) -> Path:
+        """Where deaths at points are armed."""
         return self._belongings.points
-
-    def agent(self, host: str) -> int | None:
-        """The pid of a host's agent, if the host takes part."""
-        if host not in self.copies.members:
-            return None
-        return self._mine(
-            next((e["pid"] for e in reversed(self.events) if e.kind == "joined" and e.host == host), None)
-        )
-
-    def executor(self, host: str) -> int | None:
-        """The pid of a host's executor, if the host is in the world."""
-        world = next((event for event in reversed(self.events) if event.kind == "generation"), None)
-        return self._mine(world["executors"].get(host)) if world is not None else None
-
-    def controller(self) -> int | None:
-        return self._mine(next((event["pid"] for event in self.events if event.kind == "controller"), None))
-
-    def client(self) -> int | None:
-        """The pid of the script."""
-        mark = f"{SCRIPT_OF}={self._launcher.pid}".encode()
-        for pid in self._belongings.processes():
-            with contextlib.suppress(OSError):
-                if mark in Path(f"/proc/{pid}/environ").read_bytes() and _parent(pid) == self._launcher.pid:
-                    return pid
-        return None
-
-    def _mine(self, pid: int | None) -> int | None:
-        return pid if pid is not None and self._belongings.owns(pid) else None
-
-    def signal(self, pids: Sequence[int | None], number: signal.Signals) -> None:
-        """Sends a signal to those of the processes that are there."""
-        for pid in pids:
-            if self._mine(pid) is not None:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(int(pid or 0), number)
 
 
 def _options(plan: Plan) -> list[str]:
@@ -262,7 +224,3 @@ def _options(plan: Plan) -> list[str]:
         *(f"--hosts={plan.hosts}", f"--devices-per-host={plan.devices_per_host}", f"--spares={plan.spares}"),
         *(f"--on-loss={plan.on_loss}", f"--snapshot-budget={plan.snapshot_budget}"),
     ]
-
-
-def _parent(pid: int) -> int:
-    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])

@@ -39,8 +39,8 @@ class Verbs:
             "preempt": self._preempt,
             "cut": self._cut,
             "die": self._arm,
-            "kill-controller": lambda _: self._run.signal([self._run.controller()], signal.SIGKILL),
-            "kill-client": lambda _: self._run.signal([self._run.client()], signal.SIGKILL),
+            "kill-controller": lambda _: self._run.who.signal([self._run.who.controller()], signal.SIGKILL),
+            "kill-client": lambda _: self._run.who.signal([self._run.who.client()], signal.SIGKILL),
         }
 
     def do(self, injection: Injection) -> None:
@@ -92,7 +92,7 @@ class Verbs:
 
     def _targets(self, fault: str, host: str) -> list[int]:
         """The processes of a host that a fault is done to; none if not all of them are there."""
-        agent, executor = self._run.agent(host), self._run.executor(host)
+        agent, executor = self._run.who.agent(host), self._run.who.executor(host)
         wanted = {
             "kill-executor": [executor],
             "freeze-executor": [executor],
@@ -108,12 +108,12 @@ class Verbs:
         return [pid for host in injection.hosts for pid in self._targets(injection.fault, host)]
 
     def _kill(self, injection: Injection) -> None:
-        self._run.signal(self._all_targets(injection), signal.SIGKILL)
+        self._run.who.signal(self._all_targets(injection), signal.SIGKILL)
 
     def _freeze(self, injection: Injection) -> None:
         pids = self._all_targets(injection)
-        self._run.signal(pids, signal.SIGSTOP)
-        self._lasts(injection, partial(self._run.signal, pids, signal.SIGCONT))
+        self._run.who.signal(pids, signal.SIGSTOP)
+        self._lasts(injection, partial(self._run.who.signal, pids, signal.SIGCONT))
 
     def _flap(self, injection: Injection) -> None:
         self._by_turns(injection, _FLAP_S, _FLAP_S)
@@ -129,22 +129,22 @@ class Verbs:
         def turn(number: signal.Signals) -> None:
             if not over:
                 stops = number == signal.SIGSTOP
-                self._run.signal(pids, number)
+                self._run.who.signal(pids, number)
                 other = signal.SIGCONT if stops else signal.SIGSTOP
                 self._run.after(still_s if stops else going_s, partial(turn, other))
 
         def stop() -> None:
             nonlocal over
             over = True
-            self._run.signal(pids, signal.SIGCONT)
+            self._run.who.signal(pids, signal.SIGCONT)
 
         turn(signal.SIGSTOP)
         self._lasts(injection, stop)
 
     def _preempt(self, injection: Injection) -> None:
         pids = self._all_targets(injection)
-        self._run.signal(pids, signal.SIGTERM)
-        self._lasts(injection, partial(self._run.signal, pids, signal.SIGKILL))
+        self._run.who.signal(pids, signal.SIGTERM)
+        self._lasts(injection, partial(self._run.who.signal, pids, signal.SIGKILL))
 
     def _cut(self, injection: Injection) -> None:
         network = self._run.network

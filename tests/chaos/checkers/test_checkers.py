@@ -225,7 +225,8 @@ class TestTruth:
         assert self.check(self.health(3, ("h1", "lost"))) == ["health tells of 1 changes, and there were 0"]
 
     def test_a_run_that_changed_without_an_account_is_told(self):
-        assert self.check(recovered(2, "h1")) == ["health gave no account"]
+        assert self.check(recovered(2, "h1"), ended(20)) == ["health gave no account"]
+        assert self.check(recovered(2, "h1"), ended(3)) == []
         assert self.check() == []
 
     def test_alarms_without_a_fault_and_faults_that_were_not_done_are_remarks(self):

@@ -55,6 +55,10 @@ class FakeRun:
     def history(self):
         return History(self.events)
 
+    @property
+    def who(self):
+        return self
+
     def agent(self, host):
         return f"agent {host}" if host in self.members else None
 
