@@ -24,6 +24,8 @@ def liveness(evidence: Evidence) -> Verdict:
         end = next((event for event in ends if event.at >= loss.at), None)
         if end is None or end.at - loss.at > plan.recover_within:
             problems.append(f"the loss of {loss.host} was not followed by a recovery within {plan.recover_within:g} s")
+    if plan.faults and not found:
+        problems.append("none of the faults of the plan was done, so nothing is shown")
     problems += [f"nothing happened for {event['seconds']:g} s, and the run was ended" for event in chaos.of("hung")]
     if not chaos.of("ended"):
         problems.append("the script did not end")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from chaos import Event, History, Injection, Plan, Report, dump, html, settled, shrink
@@ -16,15 +16,6 @@ _LAST_WORDS = 2000
 """Letters of what a script wrote to stderr that are shown when it fails."""
 
 
-@dataclass(frozen=True)
-class Proof:
-    """What came of it: the report, where it lies, and the plan that does the same again."""
-
-    report: Report
-    directory: Path
-    settled: Plan
-
-
 def prove(
     plan: Plan,
     script: Sequence[str],
@@ -32,8 +23,8 @@ def prove(
     say: Callable[[str], None],
     *,
     shrink_runs: int = 0,
-) -> Proof:
-    """Runs the script twice, and writes everything to a directory.
+) -> Report:
+    """Runs the script twice, and writes everything to a directory; the report.
 
     Args:
         script: SCRIPT ARGS..., or -m MODULE ARGS...
@@ -58,7 +49,7 @@ def prove(
     if not report.held and shrink_runs and len(injections) > 1:
         again = smallest(again, script, directory, clean, shrink_runs, say)
     write(report, again, directory)
-    return Proof(report, directory, again)
+    return report
 
 
 def undisturbed(plan: Plan, script: Sequence[str], directory: Path, name: str) -> History:

@@ -21,6 +21,7 @@ examples:
   elastic run --hosts 8 train.py --steps 100     what follows the script is the script's
   elastic up                                     a pool that stays, for `elastic run --pool local train.py`
   elastic health                                 how the pool and its hosts are
+  elastic chaos run smoke train.py               the same script while hosts die, and whether every promise held
   elastic run --help                             everything about `run`
 """
 

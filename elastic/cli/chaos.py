@@ -81,10 +81,10 @@ def handle_run(options: argparse.Namespace) -> int:
     except PlanError as error:
         raise UsageError(f"{options.plan}: {error}") from error
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    proof = prove(plan, options.script, options.out, console.note, shrink_runs=options.shrink)
-    print(proof.report.json() if options.json else text(proof.report))
+    report = prove(plan, options.script, options.out, console.note, shrink_runs=options.shrink)
+    print(report.json() if options.json else text(report))
     console.note(f"the report is in {options.out / 'report.html'}; {options.out / 'plan.yaml'} does the same again")
-    return 0 if proof.report.held else 1
+    return 0 if report.held else 1
 
 
 def handle_list(_: argparse.Namespace) -> int:

@@ -3,6 +3,7 @@
 import pytest
 
 from chaos import checkers
+from chaos.plan import AtStep, PlannedFault
 from tests.chaos.histories import (
     callback,
     ended,
@@ -147,6 +148,12 @@ class TestLiveness:
 
     def test_a_fault_that_is_noticed_and_mended_in_time_is_as_promised(self):
         assert self.check(injected(1, 1, "kill-host", "h1"), lost(2, "h1"), recovered(3, "h1"), ended(20)) == []
+
+    def test_a_plan_of_which_nothing_was_done_shows_nothing(self):
+        planned = PlannedFault("kill-host", AtStep(1), ("h1",))
+        assert self.check(ended(20), faults=(planned,)) == [
+            "none of the faults of the plan was done, so nothing is shown"
+        ]
 
     def test_a_fault_that_nobody_notices_is_told_unless_the_script_ends_before(self):
         assert self.check(injected(1, 1, "kill-host", "h1"), ended(20)) == [
