@@ -30,7 +30,7 @@ import machine
 from sides import environment_of
 from trainings import Training, TrainingFailed
 
-from chaos.network import Network, NetworkError
+from chaos import Network, NetworkError
 from elastic import health, pool_secret
 from membership import PASSWORD_FILE
 

@@ -1,1 +1,51 @@
-"""Proof by faults: plans, the runner, the checkers, the report."""
+"""Proof by faults: the catalogue of faults, plans, histories, checkers, ledger and report, all of them pure.
+
+Nothing here starts or kills anything, with one exception: `Network` makes hosts on one machine whose cables can be
+pulled. Who carries out a plan is `elastic.chaos_run`.
+"""
+
+from chaos.agenda import Agenda
+from chaos.checkers import CHECKERS, Evidence, Verdict
+from chaos.copies import Copies
+from chaos.errors import ChaosError, HistoryError, PlanError
+from chaos.faults import FAULTS, Fault, Target
+from chaos.history import Event, History, parse_line
+from chaos.network import Network, NetworkError, missing
+from chaos.plan import AtTime, Injection, Plan
+from chaos.plan_text import dump, parse, settled
+from chaos.ready_made import ready_made
+from chaos.report import Report, html, text
+from chaos.schema import schema
+from chaos.shrink import shrink
+
+__all__ = [
+    "CHECKERS",
+    "FAULTS",
+    "Agenda",
+    "AtTime",
+    "ChaosError",
+    "Copies",
+    "Event",
+    "Evidence",
+    "Fault",
+    "History",
+    "HistoryError",
+    "Injection",
+    "Network",
+    "NetworkError",
+    "Plan",
+    "PlanError",
+    "Report",
+    "Target",
+    "Verdict",
+    "dump",
+    "html",
+    "missing",
+    "parse",
+    "parse_line",
+    "ready_made",
+    "schema",
+    "settled",
+    "shrink",
+    "text",
+]

@@ -59,7 +59,7 @@ class Network:
             raise NetworkError(why)
         if len(hosts) > _MOST_HOSTS:
             raise NetworkError(f"a network has at most {_MOST_HOSTS} hosts, not {len(hosts)}")
-        self._numbers = {host: 2 + index for index, host in enumerate(hosts)}
+        self._numbers = _numbers(hosts)
         self._third = self._make_bridge()
         try:
             for host in hosts:
@@ -67,6 +67,18 @@ class Network:
         except BaseException:
             self.close()
             raise
+
+    @classmethod
+    def made(cls, hosts: Sequence[str], number: int) -> Self:
+        """The network of these hosts that another process has made and will close, by its number."""
+        network = cls.__new__(cls)
+        network._numbers, network._third = _numbers(hosts), number
+        return network
+
+    @property
+    def number(self) -> int:
+        """Tells it from the other networks of this machine."""
+        return self._third
 
     @property
     def gateway(self) -> str:
@@ -139,6 +151,11 @@ class Network:
         _ip(*inside, "address", "add", f"{self.address(host)}/24", "dev", "eth0")
         _ip(*inside, "link", "set", "eth0", "up")
         _ip(*inside, "link", "set", "lo", "up")
+
+
+def _numbers(hosts: Sequence[str]) -> dict[str, int]:
+    """The last number of each host's address."""
+    return {host: 2 + index for index, host in enumerate(hosts)}
 
 
 def _ip(*arguments: str) -> None:

@@ -10,13 +10,13 @@ INNER = {("membership.forking", "")}
 """Modules that others may import by name: this one has to come before anything that imports gRPC."""
 
 
-@pytest.mark.parametrize("name", ["membership", "checkpoint"])
+@pytest.mark.parametrize("name", ["membership", "checkpoint", "chaos"])
 def test_exported_members(name):
     package = importlib.import_module(name)
     assert sorted(package.__all__) == public_names(package)
 
 
-@pytest.mark.parametrize("name", ["membership", "checkpoint"])
+@pytest.mark.parametrize("name", ["membership", "checkpoint", "chaos"])
 def test_others_import_what_is_exported(name):
     package = importlib.import_module(name)
     imports = [found for found in imports_by_others(name) if found[1:] not in INNER]

@@ -13,7 +13,7 @@ import signal
 from collections.abc import Sequence
 
 import elastic
-from elastic.cli import checkpoint, console, diagnose, health, host, run, up
+from elastic.cli import chaos, checkpoint, console, diagnose, health, host, run, up
 
 _EPILOG = """\
 examples:
@@ -21,6 +21,7 @@ examples:
   elastic run --hosts 8 train.py --steps 100     what follows the script is the script's
   elastic up                                     a pool that stays, for `elastic run --pool local train.py`
   elastic health                                 how the pool and its hosts are
+  elastic chaos run smoke train.py               the same script while hosts die, and whether every promise held
   elastic run --help                             everything about `run`
 """
 
@@ -50,6 +51,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"elastic-jax {elastic.__version__}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in (run, up, health, host, diagnose, checkpoint):
+    for command in (run, up, health, host, diagnose, checkpoint, chaos):
         command.add(subparsers)
     return parser

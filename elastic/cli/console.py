@@ -20,7 +20,7 @@ class Parser(argparse.ArgumentParser):
     """argparse with our form of errors: what is wrong and where to read on, in one line.
 
     Args:
-        takes_script: the command's own options end where a script begins (its path, ``-m MODULE``, or ``--``); what
+        takes_script: the command's own arguments end where a script begins (its path, ``-m MODULE``, or ``--``); what
             follows, whatever it looks like, becomes the list ``script`` of the result.
     """
 
@@ -46,12 +46,15 @@ class Parser(argparse.ArgumentParser):
 
     def _split(self, arguments: list[str]) -> tuple[list[str], list[str]]:
         index = 0
+        ours = sum(not action.option_strings for action in self._actions)
         while index < len(arguments):
             argument = arguments[index]
             if argument == "--":
                 return arguments[:index], arguments[index + 1 :]
             if argument == "-m" or argument == "-" or not argument.startswith("-"):
-                return arguments[:index], arguments[index:]
+                if not ours:
+                    return arguments[:index], arguments[index:]
+                ours -= 1
             action = self._option_string_actions.get(argument)
             index += 2 if action is not None and action.nargs != 0 else 1
         return arguments, []

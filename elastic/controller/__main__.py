@@ -19,7 +19,7 @@ from typing import Any
 import membership.forking  # noqa: F401  Before anything that imports gRPC.
 from checkpoint import STORE_EVERY_S, Protection
 from elastic import stacks, wire
-from elastic.controller import named_saves, status_service
+from elastic.controller import history, named_saves, status_service
 from elastic.controller.changes import Recovered
 from elastic.controller.hosts import Host
 from elastic.controller.placement import Policy
@@ -89,14 +89,19 @@ async def _serve(arguments: argparse.Namespace) -> None:
 
     def failed(failure: HostLostError) -> None:
         if not ended.done():
-            _tell({"lost": {"host": failure.host, "reason": failure.reason, "why_not": failure.why_not}})
+            what = {"host": failure.host, "reason": failure.reason, "why_not": failure.why_not}
+            history.tell("failed", **what)
+            _tell({"lost": what})
 
     def waits(host: str, reason: str, what: str) -> None:
+        history.tell("waits", host=host, reason=reason, what=what)
         _tell({"waits": {"host": host, "reason": reason, "what": what}})
 
     def recovered(what: Recovered) -> None:
+        history.tell("recovered", **dataclasses.asdict(what))
         _tell({"recovered": {**dataclasses.asdict(what), "total": what.total}})
 
+    history.tell("controller", pid=os.getpid())
     ended = _lifeline(sys.stdin.fileno())
     async with contextlib.AsyncExitStack() as stack:
         etcd = await stack.enter_async_context(Etcd(PoolAddress.parse(arguments.pool)))

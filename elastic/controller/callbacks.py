@@ -19,6 +19,7 @@ from typing import Any
 import msgpack
 
 from elastic import wire
+from elastic.controller import history
 from elastic.host_memory import digest_of
 from elastic.status import Code
 
@@ -82,12 +83,14 @@ class CallbackSwitch:
             call = repeated.popleft()
             call.caller, call.snapshot, call.made = (executor, number), snapshot, True
             call.answer()
+            history.tell("repeated", function=function, arguments=key[1])
             return
         if self._client is None:
             executor.send(wire.frame([number, int(Code.UNAVAILABLE), _NO_CLIENT]))
             return
         call = _Call(key, snapshot, (executor, number))
         self._calls.append(call)
+        history.tell("callback", function=function, arguments=key[1])
         ours = next(self._numbers)
         self._running[ours] = call
         self._client.send(wire.frame([ours, function, description, writeable], payload))

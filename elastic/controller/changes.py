@@ -5,17 +5,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 
 from elastic.controller.replay import Verification
+from elastic.instants import now_text
 
 MOST = 100
 """Changes that are remembered."""
-
-
-def now_text() -> str:
-    """This instant as RFC 3339, in UTC and to the millisecond."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from typing import Any
 
 from elastic import wire
 from elastic.commands import Command
+from elastic.controller import history
 from elastic.controller.journal import NAME_FILES, Answer, Entry, Journal
 from elastic.controller.losses import Arrays, Losses
 from elastic.controller.programs import ProgramTable
@@ -144,6 +145,8 @@ class Line:
         self.now = world
         world.on_congestion = lambda: self.on_congestion()
         self._formed.set()
+        generation, journal = world.placement.generation, self.journal
+        history.tell("replay", generation=generation, operation=journal.start, end=journal.end)
         told = tell_all(self.journal, world, partial(self._tell, world))
         self.on_congestion()
         return told
@@ -169,6 +172,7 @@ class Line:
         """Has all other programs loaded, when the hosts have done what the journal holds."""
         with contextlib.suppress(WorldLost):  # Which is the next recovery's matter.
             await world.call_each(Command.PING, lambda _: [])
+            history.tell("caught_up", generation=world.placement.generation)
             if self.now is world:
                 rest = (program for program in self._programs.numbers if program in self._unloaded)
                 # Those for devices that have no place are left for a world in which they have.
@@ -188,17 +192,21 @@ class Line:
             self._load(world, [entry.program] if entry.command != Command.UNLOAD else [])
             self._unloaded.discard(entry.program)
         if entry.answer is not None:
-            world.expect(entry.devices, entry.request, lambda *outcome: self._answered(entry, *outcome))
+            generation = world.placement.generation
+            world.expect(entry.devices, entry.request, partial(self._answered, entry, generation=generation))
         far = entry.without_file if entry.command in NAME_FILES else None
         world.post(entry.devices, entry.header, entry.payload, far)
 
-    def _answered(self, entry: Entry, error: StatusError | None, result: Any, payload: wire.Bytes) -> None:
+    def _answered(
+        self, entry: Entry, error: StatusError | None, result: Any, payload: wire.Bytes, generation: int = 0
+    ) -> None:
         if isinstance(error, WorldLost):
             self._answer_came.set()
             return  # The next world will be asked.
         answer, entry.answer = entry.answer, None
         if entry.command is Command.READ and error is None:
             entry.seen = result
+            history.tell("read", number=entry.request, generation=generation, digest=result)
         self._answer_came.set()
         if answer is not None:
             answer(error, result, payload)

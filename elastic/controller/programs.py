@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,7 +18,7 @@ from typing import Any
 from elastic import wire
 from elastic.callbacks import OPTION
 from elastic.commands import Command
-from elastic.controller import shardings
+from elastic.controller import history, shardings
 from elastic.controller.shardings import Shape, Sharding
 from elastic.controller.world import World, WorldLost
 from elastic.proto import ifrt_pb2 as pb
@@ -129,7 +130,9 @@ class ProgramTable:
                 # The portable form is what makes another host, or another world, able to load what this one compiled.
                 there = replace(source, devices=world.stand_ins(len(source.devices))) if lost else source
                 arguments, compiler = [*_arguments(number, there), True], there.devices[:1] if lost else (hosts[0],)
+                began = time.monotonic()
                 answer = await world.call(compiler, Command.COMPILE, arguments, source.portable)
+                history.tell("compiled", program=number, seconds=time.monotonic() - began)
                 compiled.set_result((answer[0], bytes(answer[1])))
                 if lost:
                     world.send(compiler, Command.UNLOAD, [0, number])

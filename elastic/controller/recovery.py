@@ -12,8 +12,9 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from elastic.controller import history
 from elastic.controller.callbacks import CallbackSwitch
-from elastic.controller.changes import Changes, Recovered, now_text
+from elastic.controller.changes import Changes, Recovered
 from elastic.controller.line import Line
 from elastic.controller.placement import Policy
 from elastic.controller.programs import ProgramTable
@@ -22,6 +23,7 @@ from elastic.controller.snapshots import DataLossError, SnapshotError, Snapshots
 from elastic.controller.world import World, WorldLost
 from elastic.controller.worlds import NoPlacementError, NoSpareError, Worlds
 from elastic.errors import HostLostError, PoolError
+from elastic.instants import now_text
 
 log = logging.getLogger(__name__)
 
@@ -166,6 +168,8 @@ class Recovery:
             self._tell_losses(world, failure)
             self._line.prepare(world)
             await self._snapshots.restore(world)
+            position = self._snapshots.committed.position
+            history.tell("restored", generation=self._worlds.generation, operation=position)
             restored = time.monotonic()
             if self._suspicion.raised:
                 await self._find_culprit(world)

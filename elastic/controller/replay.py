@@ -14,6 +14,7 @@ from typing import Any
 
 from elastic import wire
 from elastic.commands import Command
+from elastic.controller import history
 from elastic.controller.journal import NAME_FILES, Entry, Journal
 from elastic.controller.world import World, WorldLost
 from elastic.errors import HostLostError
@@ -117,12 +118,14 @@ def _verify(world: World, entry: Entry, verification: Verification) -> None:
             return  # There is nothing to compare with.
         if error is None and digest == entry.seen:
             verification.equal += 1
+            history.tell("verified", equal=True, what=f"array {array}")
             return
         what = f"array {array} on virtual device {device} of host {world.placement.host_of(device)}"
         found = (
             f"is {digest.hex()} in the replay" if error is None else f"cannot be read in the replay ({error.message})"
         )
         verification.different.append(f"{what} {found}, and was {entry.seen.hex() if entry.seen else ''} before")
+        history.tell("verified", equal=False, what=verification.different[-1])
         log.error("the replay differs: %s", verification.different[-1])
 
     world.ask(entry.devices, Command.DIGEST, [array, device, strides], compare)

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from checkpoint import BUDGET, STORE_EVERY_S, Protection
+from elastic.controller import history
 from elastic.controller.arrays import Array
 from elastic.controller.callbacks import CallbackSwitch
 from elastic.controller.changes import Recovered
@@ -176,6 +177,8 @@ class Run:
         world = self._line.now
         if world is None:
             return  # Whoever works with it has its requests answered with `WorldLost`.
+        facts = {"detected_by": failure.detected_by, "silence": self._recovery.detect}
+        history.tell("lost", host=failure.host, reason=failure.reason, generation=self.generation, **facts)
         self._line.leave()
         self._worlds.end(world)
         self._recovery.begin(failure)
@@ -185,6 +188,7 @@ class Run:
     def forget(self) -> None:
         """Ends the account of a client that has left: nothing that it had needs to be told again."""
         self._line.forget()
+        history.tell("forgotten", operation=self._line.journal.start)
         self._snapshots.forget()
         self.saves.forget()
         self.callbacks.clear()

@@ -10,6 +10,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any
 
 from checkpoint import interval
+from elastic.controller import history
 from elastic.controller.arrays import Array
 from elastic.controller.callbacks import CallbackSwitch
 from elastic.controller.durable import Durable
@@ -111,6 +112,9 @@ class Saving:
         seconds = 0.0
         if snapshot.position >= journal.start:  # Else the client whose arrays these were has left.
             journal.replay_starts(snapshot.position)
+            seconds = max(snapshot.seconds.values(), default=0.0)
+            history.tell("snapshot", number=snapshot.number, operation=snapshot.position, seconds=seconds)
+            history.tell_holders(snapshot.homes)
             if durable is None:
                 self._forget_before(snapshot)
             elif arrays is not None:
@@ -134,6 +138,7 @@ class Saving:
             self._snapshots.base, self._snapshots.files = snapshot, stored.files
             self._forget_before(snapshot)
             self._line.on_congestion()
+            history.tell("stored", number=snapshot.number, operation=snapshot.position, path=str(stored.path))
             await durable.tidy()
         await self._snapshots.tidy()
 
@@ -143,6 +148,7 @@ class Saving:
         moves, self._worlds.moves = self._worlds.moves, []
         self._recovery.doing = "moving"
         self._line.leave()
+        history.tell("moving", host=moves[0].host, reason=moves[0].reason)
         failure, kind = HostLostError(moves[0].host, moves[0].reason, moves[0].detected_by), "moved"
         try:
             await self.save(world)

@@ -18,6 +18,7 @@ from typing import Any
 
 from checkpoint import Copy, Kind, Need, Protection, Shard, Stripe, cost, plan, second_homes
 from elastic.commands import Command
+from elastic.controller import history
 from elastic.controller.hosts import CopyError, Host
 from elastic.controller.status_report import SnapshotFacts
 from elastic.controller.stripes import Digest, Parity, Ways
@@ -148,6 +149,7 @@ class Snapshots:
             still = (old for old in snapshot.stripes if any(block.name in gone for block in old.data))
             self.committed = replace(snapshot, stripes=(*stripes, *still))
             self.exposed = False
+            history.tell_holders(self.committed.homes)
 
     async def commit(self, snapshot: Snapshot) -> float:
         """Makes it the one that counts, and gives back the memory that only the one before needed.
@@ -205,6 +207,7 @@ class Snapshots:
         for digest in digests:
             if digest in self.committed.homes:
                 self.committed.homes[digest].add(id)
+        history.tell_holders(self.committed.homes)
 
     def lose(self, devices: frozenset[int]) -> dict[int, tuple[int, ...]]:
         """Takes out the arrays that have a shard on any of these virtual devices; array -> its devices."""

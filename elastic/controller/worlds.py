@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from elastic.controller import history
 from elastic.controller.callbacks import CallbackSwitch
 from elastic.controller.host_book import HostBook
 from elastic.controller.hosts import Host
@@ -96,6 +97,7 @@ class Worlds:
         self._watch.begin(host.id, host.incarnation, lambda reason: self._host_silent(host, reason))
         host.on_beat = lambda moved: self._heard(host, moved)
         host.on_wrong_result = lambda check: self._watch.wrong_result(host.id, host.incarnation, check)
+        history.tell("joined", host=host.id, incarnation=host.incarnation, pid=host.pid)
         self.moves.append(Move(host.id, "it joined", "its registration in the pool"))
         self.joined.set()
 
@@ -110,6 +112,7 @@ class Worlds:
         """A host's agent is gone, and with it all that ran there."""
         host = self.hosts.pop(id, None)
         if host is not None:
+            history.tell("gone", host=id, reason=reason)
             self._book.lost(id, reason)
             self._watch.end(id, host.incarnation)
         self.on_lost(id)
@@ -134,6 +137,7 @@ class Worlds:
         for id in self.left:
             host = self.hosts.pop(id)
             self._watch.end(id, host.incarnation)
+            history.tell("left", host=id)
             self._book.left(id)
             self.on_lost(id)
             self._released(id)
@@ -229,7 +233,10 @@ class Worlds:
     def _enlisted(self, world: World) -> None:
         """A world has executors: from now on it can lose them."""
         self._worlds.append(world)
-        generation = world.placement.generation
+        placement, generation = world.placement, world.placement.generation
+        owners = [placement.host_of(device) for device in range(len(placement.owners))]
+        executors = {host: pid for pid, host in world.executors.items()}
+        history.tell("generation", generation=generation, owners=owners, executors=executors)
         for pid, host in world.executors.items():
             name = f"executor of {host}", generation
             self._executors[host, pid] = name

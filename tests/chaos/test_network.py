@@ -72,6 +72,15 @@ def test_networks_beside_each_other_have_different_addresses_and_none_stays():
     assert not bridges & addresses()
 
 
+def test_a_network_that_another_has_made_is_found_by_its_number(network):
+    other = Network.made(["a", "b"], network.number)
+    assert (other.gateway, other.address("b")) == (network.gateway, network.address("b"))
+    with echo(network, "b") as b:
+        other.cut("b")
+        other.heal("b")
+        assert says(b, b"x") == b"x"
+
+
 def test_networks_can_be_made_at_the_same_time():
     made = []
 

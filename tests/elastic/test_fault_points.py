@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from chaos.faults import POINTS
 from elastic import fault_points
 
 PASSES = "from elastic import fault_points; fault_points.reach('compile'); print('passed')"
@@ -36,3 +37,7 @@ def test_without_the_variable_no_point_is_armed(tmp_path):
 def test_a_point_that_does_not_exist_cannot_be_armed(tmp_path):
     with pytest.raises(ValueError, match="there is no point 'lunch'; there are compile, "):
         fault_points.arm(tmp_path, "lunch")
+
+
+def test_plans_know_the_points_that_there_are():
+    assert set(POINTS) == set(fault_points.POINTS)

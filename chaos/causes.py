@@ -1,0 +1,77 @@
+"""Which reaction of a run belongs to which fault: the one question behind liveness, truth and MTTR."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from chaos.history import Event, History
+
+
+@dataclass(frozen=True)
+class Reaction:
+    """A fault, and what the run made of it.
+
+    Attributes:
+        fault: the event `injected`.
+        until: when it was taken back; of one that is not, when it was done.
+        noticed: how it was noticed; None if it was not.
+        recovered: when the run went on after that; None if it did not, or had not stopped.
+        caught_up: when what had to be computed again was.
+    """
+
+    fault: Event
+    until: float
+    noticed: Event | None = None
+    recovered: Event | None = None
+    caught_up: Event | None = None
+
+
+def reactions(history: History, notice_within: float) -> list[Reaction]:
+    """What became of each fault, in order."""
+    reverted = {event["number"]: event.at for event in history.of("reverted")}
+    return [
+        _reaction(history, fault, reverted.get(fault["number"], fault.at), notice_within)
+        for fault in history.of("injected")
+    ]
+
+
+def alarms_without_cause(history: History, notice_within: float) -> list[Event]:
+    """What was given up although no fault was there, or had been a moment before."""
+    faults = [(one.fault.at, one.until + notice_within) for one in reactions(history, notice_within)]
+    alarms = history.of("lost", "gone")
+    return [alarm for alarm in alarms if not any(begin <= alarm.at <= end for begin, end in faults)]
+
+
+def _reaction(history: History, fault: Event, until: float, notice_within: float) -> Reaction:
+    noticed = _noticed(history, fault, until + notice_within)
+    if noticed is None:
+        return Reaction(fault, until)
+    recovered = _first(event for event in history.of("recovered") if event.at >= noticed.at)
+    caught_up = None
+    if recovered is not None:
+        caught_up = _first(event for event in history.of("caught_up") if event.at >= recovered.at)
+    return Reaction(fault, until, noticed, recovered, caught_up)
+
+
+def _noticed(history: History, fault: Event, at_last: float) -> Event | None:
+    """A host that was hit is given up or left, or the world that it was in; or a new world is formed without it.
+
+    Of a fault that need not be noticed only the first counts.
+    """
+    after = [event for event in history if fault.at <= event.at <= at_last]
+    of_hosts = (event for event in after if event.kind in ("lost", "gone", "moving") and event.host in fault.hosts)
+    if not fault["must_be_noticed"]:
+        return _first(of_hosts)
+    # Of a world that is still being formed nobody is told that it is lost: the next one is formed.
+    sign = "lost" if _world_in_use(history, fault.at) else "generation"
+    return _first(of_hosts) or _first(event for event in after if event.kind == sign)
+
+
+def _world_in_use(history: History, at: float) -> bool:
+    before = [event for event in history.of("replay", "lost", "moving") if event.at <= at]
+    return bool(before) and before[-1].kind == "replay"
+
+
+def _first(events: Iterable[Event]) -> Event | None:
+    return next(iter(events), None)

@@ -1,0 +1,43 @@
+"""Liveness: every fault is noticed in time, every recovery ends in time, and at the end the run stands on its feet."""
+
+from __future__ import annotations
+
+from chaos.causes import reactions
+from chaos.checkers.verdict import Evidence, Verdict, verdict
+from chaos.history import Event
+
+
+def liveness(evidence: Evidence) -> Verdict:
+    """The bounds are those of the plan."""
+    plan, chaos = evidence.plan, evidence.chaos
+    found = reactions(chaos, plan.notice_within)
+    problems = []
+    for reaction in found:
+        fault = reaction.fault
+        # The script may end before it matters.
+        in_time = chaos.ended - fault.at > plan.notice_within
+        if reaction.noticed is None and fault["must_be_noticed"] and in_time:
+            problems.append(f"{name_of(fault)} was not noticed within {plan.notice_within:g} s")
+    ends = chaos.of("recovered", "failed", "ended")
+    losses = chaos.of("lost")
+    for loss in losses:
+        end = next((event for event in ends if event.at >= loss.at), None)
+        if end is None or end.at - loss.at > plan.recover_within:
+            problems.append(f"the loss of {loss.host} was not followed by a recovery within {plan.recover_within:g} s")
+    if plan.faults and not found:
+        problems.append("none of the faults of the plan was done, so nothing is shown")
+    problems += [f"nothing happened for {event['seconds']:g} s, and the run was ended" for event in chaos.of("hung")]
+    if not chaos.of("ended"):
+        problems.append("the script did not end")
+    if chaos.of("failed") and not evidence.may_end_early:
+        problems.append(f"the run could not go on: {chaos.of('failed')[-1].facts.get('reason', '')}")
+    for fault in chaos.of("injected"):
+        if fault["lasts"] is not None and not any(event["number"] == fault["number"] for event in chaos.of("reverted")):
+            problems.append(f"{name_of(fault)} was not taken back")
+    return verdict("liveness", problems, f"{len(found)} faults, {len(losses)} losses")
+
+
+def name_of(fault: Event) -> str:
+    """A fault in words."""
+    hosts = "+".join(fault.hosts)
+    return f"fault {fault['number']} ({fault['fault']}{' ' + hosts if hosts else ''})"

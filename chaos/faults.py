@@ -1,0 +1,110 @@
+"""The catalogue: every fault that can be planned, and what is known of it. How they are done is not said here."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+
+class Target(enum.Enum):
+    """What a fault is addressed to."""
+
+    HOST = "host"
+    """One or several hosts."""
+    POINT = "point"
+    """Whichever process comes first to a point of its work."""
+    RUN = "run"
+    """The run as a whole."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One entry of the catalogue.
+
+    Attributes:
+        takes_memory: the copies of arrays in the host's memory are gone, or out of reach for a while.
+        lasts: seconds until it is taken back, unless the plan says otherwise; None if it is not taken back.
+        noticed: whether the run must notice it, provided that it lasts at least `NOTICEABLE_S`.
+        ends_run: the run cannot survive it; what is checked is how it ends.
+        changes_pool: the hosts must stand in networks of their own, which needs root.
+    """
+
+    name: str
+    target: Target
+    explanation: str
+    takes_memory: bool = False
+    lasts: float | None = None
+    noticed: bool = True
+    ends_run: bool = False
+    changes_pool: bool = False
+
+
+NOTICEABLE_S = 2.0
+"""A host that stands still for less than this may go unnoticed."""
+
+POINTS = {
+    "compile": "an executor is about to compile a program",
+    "collective": "an executor is about to run its part of a program of several hosts",
+    "snapshot": "an executor has saved a part of a snapshot, and has not told of it",
+    "restore": "an executor of a new world has restored a part of what it has to hold",
+    "copies": "an agent has sent a part of the second copies of a snapshot",
+}
+"""Where a process may die, and when it is there."""
+
+FAULTS = {
+    fault.name: fault
+    for fault in (
+        Fault("kill-executor", Target.HOST, "the process that owns the devices gets SIGKILL; the host lives on"),
+        Fault("kill-agent", Target.HOST, "the agent gets SIGKILL, and all else on the host with it", takes_memory=True),
+        Fault("kill-host", Target.HOST, "agent and executor get SIGKILL at the same moment", takes_memory=True),
+        Fault("freeze-executor", Target.HOST, "the executor is stopped, and goes on later", lasts=3.0),
+        Fault("freeze-agent", Target.HOST, "the agent is stopped, and goes on later", takes_memory=True, lasts=3.0),
+        Fault("freeze-host", Target.HOST, "agent and executor are stopped, and go on", takes_memory=True, lasts=3.0),
+        Fault(
+            "zombie",
+            Target.HOST,
+            "the host is stopped for so long that others have long taken over, and then acts as if nothing had been",
+            takes_memory=True,
+            lasts=8.0,
+        ),
+        Fault(
+            "flap",
+            Target.HOST,
+            "the agent is stopped and goes on, over and over: the host is given up, comes back, is given up",
+            takes_memory=True,
+            lasts=12.0,
+        ),
+        Fault(
+            "slow",
+            Target.HOST,
+            "the executor gets only a share of its time, in slices of 50 ms",
+            lasts=5.0,
+            noticed=False,
+        ),
+        Fault(
+            "preempt",
+            Target.HOST,
+            "the host is told to leave (SIGTERM), and killed if it is still there when the time is over",
+            takes_memory=True,
+            lasts=20.0,
+            noticed=False,
+        ),
+        Fault(
+            "cut",
+            Target.HOST,
+            "the host's cable is pulled, and plugged in again: controller and other hosts do not reach it; needs root",
+            takes_memory=True,
+            lasts=4.0,
+            changes_pool=True,
+        ),
+        Fault(
+            "die",
+            Target.POINT,
+            f"the next process that comes to a point is killed there: {', '.join(POINTS)}",
+            takes_memory=True,
+        ),
+        Fault("kill-controller", Target.RUN, "the controller gets SIGKILL, which ends the run", ends_run=True),
+        Fault("kill-client", Target.RUN, "the script gets SIGKILL, which ends the run", ends_run=True),
+    )
+}
+"""By name."""

@@ -1,0 +1,153 @@
+"""A script that runs, with verbs for what happens to its hosts: for tests of one's own."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Self
+
+from chaos import CHECKERS, FAULTS, AtTime, Evidence, History, Injection, Plan
+from elastic.chaos_run.live_run import LiveRun
+from elastic.chaos_run.proof import undisturbed
+from elastic.chaos_run.verbs import Verbs
+from elastic.errors import UsageError
+
+
+class DisturbedRun:
+    """A script under `elastic run`, on hosts h0, h1 and so on of a pool of its own. Use it as a context manager.
+
+    Each verb that takes `at` first waits until the script prints that step (`step 5 ...`), and raises `PoolError` if it
+    ends before. One that would take the last copy of something waits until there is another, unless the plan allows it.
+    Hosts that are killed come back by themselves.
+    """
+
+    def __init__(self, plan: Plan, script: Sequence[str], directory: Path, *, networks: bool = False) -> None:
+        """With `networks` each host can be cut off, which needs root."""
+        self._plan, self._script, self._directory = plan, script, directory
+        self._run = LiveRun(plan, script, directory, "run", networks=networks)
+        self._verbs = Verbs(self._run)
+        self._numbers = itertools.count(1)
+        self._lasting: dict[str, int] = {}
+        """The fault of each host that stands still or is cut off."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._run.close()
+
+    # What happens to hosts
+
+    def kill(self, *hosts: str, what: str = "host", at: int | None = None) -> None:
+        """Kills the "agent", the "executor" or both ("host") of hosts, all at once."""
+        self._do(f"kill-{what}", hosts, at=at)
+
+    def freeze(self, *hosts: str, what: str = "host", at: int | None = None) -> None:
+        """Stops the "agent", the "executor" or both ("host") of hosts, until `thaw`."""
+        number = self._do(f"freeze-{what}", hosts, lasts=math.inf, at=at)
+        self._lasting |= dict.fromkeys(hosts, number)
+
+    def cut(self, *hosts: str, at: int | None = None) -> None:
+        """Pulls the cables of hosts, until `heal`; of a run that was started with `networks`."""
+        if self._run.network is None:
+            raise UsageError("hosts can only be cut off in a run with networks=True")
+        number = self._do("cut", hosts, lasts=math.inf, at=at)
+        self._lasting |= dict.fromkeys(hosts, number)
+
+    def heal(self, *hosts: str, at: int | None = None) -> None:
+        """Lets hosts go on that were frozen or cut off, and those that were so together with them."""
+        self._wait_for_step(at)
+        for host in hosts:
+            self._verbs.take_back(self._lasting.pop(host, 0))
+
+    thaw = heal
+
+    def slow(self, host: str, share: float = 0.5, seconds: float = 5.0, at: int | None = None) -> None:
+        """Gives a host's executor only a share of its time, for so many seconds."""
+        self._do("slow", (host,), lasts=seconds, share=share, at=at)
+
+    def preempt(self, host: str, seconds: float = 20.0, at: int | None = None) -> None:
+        """Tells a host to leave, and kills it if it is still there after so many seconds."""
+        self._do("preempt", (host,), lasts=seconds, at=at)
+
+    def die(self, point: str, at: int | None = None) -> None:
+        """Kills the next process that comes to a point, such as "snapshot" or "collective"."""
+        self._do("die", (), point=point, at=at)
+
+    def _do(
+        self,
+        fault: str,
+        hosts: Sequence[str],
+        *,
+        lasts: float | None = None,
+        point: str | None = None,
+        share: float = 0.5,
+        at: int | None = None,
+    ) -> int:
+        self._wait_for_step(at)
+        self._wait_for_hosts(fault, hosts)
+        injection = Injection(next(self._numbers), fault, AtTime(0.0), tuple(hosts), lasts, point, share)
+        self._verbs.do(injection)
+        return injection.number
+
+    # What the run makes of it
+
+    def wait_for_step(self, step: int, patience_s: float = 60.0) -> None:
+        """Returns when the script has printed a step. Raises `PoolError` if it does not come."""
+        self.wait_until(
+            lambda: any((line_step or -1) >= step for line_step in self._steps()), f"step {step}", patience_s
+        )
+
+    def wait_for_recoveries(self, count: int, patience_s: float = 60.0) -> None:
+        """Returns when the run has gone on after so many losses. Raises `PoolError` if it does not."""
+        self.wait_until(lambda: self._recoveries() >= count, f"{count} recoveries", patience_s)
+
+    def wait_until(self, condition: Callable[[], bool], what: str, patience_s: float = 60.0) -> None:
+        """Returns when something is so. Raises `PoolError` if the run ends before, or after that time."""
+        self._run.wait_until(condition, what, patience_s)
+        self._verbs.look()
+
+    def finish(self) -> int:
+        """Waits for the script's end; its exit code."""
+        while self._run.alive:
+            self._run.look()
+            self._verbs.look()
+        return self._run.finish()
+
+    @property
+    def history(self) -> History:
+        """All that has happened (see `chaos.history`)."""
+        return self._run.history
+
+    @property
+    def output(self) -> list[str]:
+        """The lines that the script has printed."""
+        return [event["line"] for event in self._run.history.of("output")]
+
+    def problems(self) -> list[str]:
+        """What breaks a promise, compared with a run of the same script to which nothing happens; made now."""
+        evidence = Evidence(self._plan, undisturbed(self._plan, self._script, self._directory, "clean"), self.history)
+        return [
+            f"{found.name}: {one}" for found in (checker(evidence) for checker in CHECKERS) for one in found.problems
+        ]
+
+    def _steps(self) -> list[int | None]:
+        return [event["step"] for event in self._run.events if event.kind == "output"]
+
+    def _recoveries(self) -> int:
+        return sum(event.kind == "recovered" and event["kind"] == "lost" for event in self._run.events)
+
+    def _wait_for_step(self, step: int | None) -> None:
+        if step is not None:
+            self.wait_for_step(step)
+
+    def _wait_for_hosts(self, fault: str, hosts: Sequence[str]) -> None:
+        unknown = [host for host in hosts if host not in self._plan.host_names]
+        if unknown:
+            raise UsageError(f"there is no host {unknown[0]!r}; the pool has {', '.join(self._plan.host_names)}")
+        names, copies = " and ".join(hosts), self._run.copies
+        self.wait_until(lambda: set(hosts) <= copies.members, f"{names} to take part")
+        if FAULTS[fault].takes_memory and not self._plan.allow_data_loss:
+            self.wait_until(lambda: copies.may_lose(hosts), f"others to hold all that {names} did")

@@ -1,0 +1,100 @@
+"""The proof: a script once without faults and once under a plan, what the checkers say of both, and the report."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from chaos import Event, History, Injection, Plan, Report, dump, html, settled, shrink
+from elastic.chaos_run.conduct import Conductor
+from elastic.chaos_run.live_run import LiveRun
+from elastic.errors import UsageError
+
+_LAST_WORDS = 2000
+"""Letters of what a script wrote to stderr that are shown when it fails."""
+
+
+def prove(
+    plan: Plan,
+    script: Sequence[str],
+    directory: Path,
+    say: Callable[[str], None],
+    *,
+    shrink_runs: int = 0,
+) -> Report:
+    """Runs the script twice, and writes everything to a directory; the report.
+
+    Args:
+        script: SCRIPT ARGS..., or -m MODULE ARGS...
+        say: is told what goes on.
+        shrink_runs: how many more runs may be made to find fewer faults under which the script still fails.
+
+    Raises `UsageError` if the script fails without faults.
+    """
+    seed = random.randrange(1 << 31) if plan.seed is None else plan.seed
+    plan = replace(plan, seed=seed)
+    if plan.drawn:
+        say(f"seed {seed}")
+    say("running the script without faults ...")
+    clean = undisturbed(plan, script, directory, "clean")
+    if clean.failed:
+        last = (directory / "clean.err").read_text(errors="replace")[-_LAST_WORDS:]
+        raise UsageError(f"the script fails without any fault, so nothing can be shown; its last words:\n{last}")
+    say(f"it took {clean.ended - clean.began:.1f} s; running it under the plan {plan.name} ...")
+    chaos, injections = disturbed(plan, script, directory, "chaos", say)
+    report = Report.of(plan, clean, chaos, list(script))
+    again = settled(plan, injections)
+    if not report.held and shrink_runs and len(injections) > 1:
+        again = smallest(again, script, directory, clean, shrink_runs, say)
+    write(report, again, directory)
+    return report
+
+
+def undisturbed(plan: Plan, script: Sequence[str], directory: Path, name: str) -> History:
+    """What happens when nothing is done to the run."""
+    history, _ = disturbed(replace(plan, faults=()), script, directory, name, lambda _: None)
+    return history
+
+
+def disturbed(
+    plan: Plan, script: Sequence[str], directory: Path, name: str, say: Callable[[str], None]
+) -> tuple[History, list[Injection]]:
+    """What happens under a plan that has a seed, and the faults that were due."""
+    with LiveRun(plan, script, directory, name, networks=plan.needs_networks) as run:
+        run.on_event = lambda event: _tell(event, say)
+        conductor = Conductor(plan, plan.seed or 0, run)
+        history = conductor.conduct()
+    (directory / f"{name}.jsonl").write_text("".join(f"{event.line()}\n" for event in history))
+    return history, conductor.injections
+
+
+def smallest(
+    plan: Plan, script: Sequence[str], directory: Path, clean: History, most: int, say: Callable[[str], None]
+) -> Plan:
+    """A part of a plan that draws nothing, under which the script still fails."""
+
+    def fails(faults: Sequence[object]) -> bool:
+        part = replace(plan, faults=tuple(fault for fault in plan.faults if fault in faults))
+        say(f"shrinking: running it under {len(part.faults)} of {len(plan.faults)} faults ...")
+        chaos, _ = disturbed(part, script, directory / "shrink", "run", lambda _: None)
+        return not Report.of(part, clean, chaos, list(script)).held
+
+    return replace(plan, faults=tuple(shrink(plan.faults, fails, most)))
+
+
+def write(report: Report, again: Plan, directory: Path) -> None:
+    (directory / "report.json").write_text(report.json())
+    (directory / "report.html").write_text(html(report))
+    (directory / "plan.yaml").write_text(dump(again))
+
+
+def _tell(event: Event, say: Callable[[str], None]) -> None:
+    hosts = "+".join(event.hosts)
+    if event.kind == "injected":
+        say(f"fault {event['number']}: {event['fault']} {hosts}".rstrip())
+    elif event.kind == "skipped":
+        say(f"fault {event['number']}: {event['fault']} {hosts} was not done: {event['why']}")
+    elif event.kind == "recovered":
+        say(f"host {event.host}: {event['reason']}; the run went on after {sum(event['phases'].values()):.2f} s")

@@ -1,0 +1,25 @@
+"""A script of small steps, for real runs under faults: STEPS, and seconds that each takes at least."""
+
+import sys
+import time
+
+import jax
+import numpy as np
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
+
+sharding = NamedSharding(jax.make_mesh((jax.device_count(),), ("d",)), P("d"))
+state = jax.device_put(np.arange(48.0, dtype=np.float32), sharding)
+
+
+@jax.jit
+def step(state, i):
+    jax.debug.callback(lambda i: print("callback", i, flush=True), i)
+    return state * 1.01 - state.mean() + i, state.std()
+
+
+for i in range(int(sys.argv[1])):
+    state, spread = step(state, i)
+    print(f"step {i} loss {float(spread)}", flush=True)
+    time.sleep(float(sys.argv[2]))
+print(np.asarray(state).tobytes().hex())

@@ -1,0 +1,129 @@
+"""What each fault does to the processes of a run, and how it is taken back."""
+
+import pytest
+
+from chaos import FAULTS, AtTime, Injection
+from elastic.chaos_run.verbs import Verbs
+from tests.elastic.chaos_run.fake_run import FakeRun
+
+
+@pytest.fixture
+def run(tmp_path):
+    return FakeRun(tmp_path)
+
+
+@pytest.fixture
+def verbs(run):
+    return Verbs(run)
+
+
+def fault(name, *hosts, lasts=None, point=None, share=0.5, number=1):
+    return Injection(number, name, AtTime(0.0), hosts, lasts, point, share)
+
+
+@pytest.mark.parametrize(
+    ("name", "victims"),
+    [
+        ("kill-executor", ["executor h1"]),
+        ("kill-agent", ["agent h1"]),
+        ("kill-host", ["agent h1", "executor h1"]),
+        ("kill-controller", ["controller"]),
+        ("kill-client", ["script"]),
+    ],
+)
+def test_who_is_killed(run, verbs, name, victims):
+    verbs.do(fault(name, *(["h1"] if len(victims) > 1 or victims[0].endswith("h1") else [])))
+    assert run.signals == [(0.0, "SIGKILL", victim) for victim in victims]
+    assert run.of("injected")[0]["fault"] == name
+
+
+def test_several_hosts_are_killed_at_once(run, verbs):
+    verbs.do(fault("kill-agent", "h0", "h2"))
+    assert [victim for _, _, victim in run.signals] == ["agent h0", "agent h2"]
+    assert len(run.of("injected")) == 1
+
+
+@pytest.mark.parametrize("name", ["freeze-host", "zombie"])
+def test_who_is_frozen_goes_on_when_the_time_is_over(run, verbs, name):
+    verbs.do(fault(name, "h1", lasts=3.0))
+    run.pass_time(2.9)
+    assert {number for _, number, _ in run.signals} == {"SIGSTOP"}
+    run.pass_time(0.2)
+    assert run.signals[2:] == [(3.0, "SIGCONT", "agent h1"), (3.0, "SIGCONT", "executor h1")]
+    assert [event.at for event in run.of("reverted")] == [3.0]
+
+
+def test_what_is_taken_back_before_its_time_is_not_taken_back_twice(run, verbs):
+    verbs.do(fault("freeze-agent", "h1", lasts=3.0))
+    run.pass_time(1)
+    verbs.take_back(1)
+    run.pass_time(5)
+    assert [event.at for event in run.of("reverted")] == [1.0]
+
+
+def test_a_slow_process_stands_still_for_a_part_of_each_slice_and_goes_on_in_the_end(run, verbs):
+    verbs.do(fault("slow", "h1", lasts=1.0, share=0.2))
+    run.pass_time(3)
+    stops, goes = ([at for at, number, _ in run.signals if number == wanted] for wanted in ("SIGSTOP", "SIGCONT"))
+    assert 18 <= len(stops) <= 20
+    assert all(go - stop == pytest.approx(0.04) for stop, go in zip(stops, goes, strict=False) if go < 1)
+    assert run.signals[-1][1] == "SIGCONT"
+    assert run.signals[-1][0] == pytest.approx(1.0)
+
+
+def test_a_flapping_host_stands_still_for_long_enough_to_be_given_up(run, verbs):
+    verbs.do(fault("flap", "h1", lasts=6.0))
+    run.pass_time(10)
+    assert [number for _, number, _ in run.signals] == ["SIGSTOP", "SIGCONT", "SIGSTOP", "SIGCONT", "SIGCONT"]
+
+
+def test_who_is_told_to_leave_is_killed_when_the_time_is_over(run, verbs):
+    verbs.do(fault("preempt", "h1", lasts=10.0))
+    run.pass_time(11)
+    assert run.signals == [(0.0, "SIGTERM", "agent h1"), (10.0, "SIGKILL", "agent h1")]
+
+
+def test_who_is_cut_off_is_reached_again_when_the_time_is_over(run, verbs):
+    verbs.do(fault("cut", "h1", lasts=4.0))
+    run.pass_time(5)
+    assert run.signals == [(0.0, "cut", "h1"), (4.0, "heal", "h1")]
+
+
+def test_a_fault_for_a_host_that_is_not_there_is_not_done_and_told(run, verbs):
+    run.members.discard("h1")
+    verbs.do(fault("kill-host", "h1"))
+    assert run.signals == []
+    assert run.of("injected") == []
+    assert run.of("skipped")[0]["why"] == "h1 had no such process then"
+
+
+def test_a_death_at_a_point_is_told_when_it_has_come_and_the_next_is_armed_then(run, verbs):
+    verbs.do(fault("die", point="snapshot", number=1))
+    verbs.do(fault("die", point="snapshot", number=2))
+    run.pass_time(5)
+    verbs.look()
+    assert run.of("injected") == []
+    (run.points / "snapshot").unlink()
+    run.pass_time(0.02)
+    verbs.look()
+    assert [(event["number"], event.at) for event in run.of("injected")] == [(1, 5.0)]  # Then it was still to come.
+    assert (run.points / "snapshot").exists()
+    verbs.give_up()
+    assert [(event["number"], event["why"]) for event in run.of("skipped")] == [
+        (2, "no process came to the point 'snapshot'")
+    ]
+
+
+def test_every_fault_of_the_catalogue_can_be_done(run, verbs):
+    for number, kind in enumerate(FAULTS.values()):
+        point = "compile" if kind.name == "die" else None
+        verbs.do(
+            fault(
+                kind.name,
+                *(["h1"] if kind.target.value == "host" else []),
+                lasts=kind.lasts,
+                point=point,
+                number=number,
+            )
+        )
+    assert len(run.of("injected")) == len(FAULTS) - 1  # The death at a point comes later.

@@ -1,0 +1,32 @@
+"""The controller's history, as a process of its own writes it."""
+
+import os
+import subprocess
+import sys
+
+from chaos.history import parse
+from elastic.controller import history
+
+TELLS = """
+from elastic.controller import history
+history.tell("read", number=3, digest=b"\\x01\\xff", time="yesterday")
+history.tell_holders({b"a": {"h1", "h0"}, b"b": {"h0", "h1"}, b"c": {"h2"}})
+"""
+
+
+def tell(environment):
+    subprocess.run([sys.executable, "-c", TELLS], env=environment, check=True, timeout=60)
+
+
+def test_events_are_lines_that_the_checkers_can_read(tmp_path):
+    tell({**os.environ, history.FILE: str(tmp_path / "history")})
+    read, holds = parse((tmp_path / "history").read_text())
+    assert (read.kind, read["number"], read["digest"]) == ("read", 3, "01ff")
+    assert read.time != "yesterday"  # Of the event, whatever its facts are called.
+    assert holds["holders"] == [["h0", "h1"], ["h2"]]
+    assert read.at <= holds.at
+
+
+def test_without_the_variable_nothing_is_written(tmp_path):
+    tell({name: value for name, value in os.environ.items() if name != history.FILE})
+    assert list(tmp_path.iterdir()) == []
