@@ -13,18 +13,7 @@ from typing import Any, Protocol
 import jax
 import numpy as np
 
-from checkpoint import (
-    ArrayEntry,
-    FileEntry,
-    Region,
-    Retention,
-    grid_of,
-    of_slices,
-    steps,
-    tidy,
-    whole,
-    write_region,
-)
+from checkpoint import ArrayEntry, FileEntry, Region, Retention, grid_of, of_slices, steps, tidy, whole, write_region
 from checkpoint import CheckpointError as NotSaved
 from checkpoint import begin as begin_step
 from elastic.errors import CheckpointError
