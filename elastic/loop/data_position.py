@@ -77,7 +77,7 @@ class _WithState:
         assert methods is not None  # Else it would be counted.
         self._get, set_state = methods
         if position is not None:
-            set_state(_decoded(position["state"]))
+            _set(set_state, position["state"])
 
     def __next__(self) -> Any:
         return next(self._iterator)
@@ -134,7 +134,7 @@ class _Epochs:
         _tell_epoch(self._source, self._epoch)
         of_source = _state_of(self._source)
         if of_source is not None and state is not None:
-            of_source[1](_decoded(state))
+            _set(of_source[1], state)
         if isinstance(self._source, Iterable):
             self._iterator = iter(self._source)
         else:
@@ -146,7 +146,7 @@ class _Epochs:
         elif of_source is None:
             if methods is None:
                 raise UsageError("the position in the data is a state, and its iterator has no longer one to set")
-            methods[1](_decoded(state))
+            _set(methods[1], state)
 
 
 def _state_of(source: Any) -> tuple[Callable[[], Any], Callable[[Any], object]] | None:
@@ -156,6 +156,13 @@ def _state_of(source: Any) -> tuple[Callable[[], Any], Callable[[Any], object]] 
         if all(map(callable, methods)):
             return methods[0], methods[1]  # type: ignore[return-value]
     return None
+
+
+def _set(set_state: Callable[[Any], object], saved: Mapping[str, Any]) -> None:
+    try:
+        set_state(_decoded(saved))
+    except Exception as error:
+        raise UsageError(f"the data does not take the position that it had: {type(error).__name__}: {error}") from error
 
 
 def _tell_epoch(source: Any, epoch: int) -> None:

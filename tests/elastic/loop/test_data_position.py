@@ -88,6 +88,16 @@ def test_a_state_without_anything_to_set_it_in_is_refused():
         follow(always_the_same, None, batches.position())
 
 
+def test_data_that_refuses_its_position_is_named_as_the_cause():
+    batches = follow(ONCE["state of torch"](), None)
+    take(batches, 2)
+    position = through_json(batches.position())
+    source = ONCE["state of torch"]()
+    source.load_state_dict = lambda state: {}["other data"]
+    with pytest.raises(UsageError, match="the data does not take the position that it had: KeyError: 'other data'"):
+        follow(source, None, position)
+
+
 @pytest.mark.parametrize("empty", [[], lambda: iter(())])
 def test_data_without_any_batch_is_refused_instead_of_searched_for_ever(empty):
     with pytest.raises(UsageError, match="no batch in epoch 0"):
