@@ -132,15 +132,15 @@ class Saving:
 
     async def _store(self, durable: Durable, snapshot: Snapshot, arrays: Mapping[int, Array]) -> None:
         stored = await durable.store(snapshot, arrays)
-        self._snapshots.also_kept = None
-        # Else the client whose arrays these were has left.
-        if stored is not None and snapshot.position >= self._line.journal.start:
+        self._snapshots.also_kept = None  # The next snapshot gives its memory back.
+        # Else the client whose arrays these were has left, or the run has gone back behind it meanwhile.
+        wanted = self._line.journal.start <= snapshot.position <= self._snapshots.committed.position
+        if stored is not None and wanted:
             self._snapshots.base, self._snapshots.files = snapshot, stored.files
             self._forget_before(snapshot)
             self._line.on_congestion()
             history.tell("stored", number=snapshot.number, operation=snapshot.position, path=str(stored.path))
             await durable.tidy()
-        await self._snapshots.tidy()
 
     async def _move(self, world: World) -> None:
         """Goes on with other hosts: those that came take part, those that drain do not. Nothing is replayed."""

@@ -1,5 +1,7 @@
 """Runs whose snapshots are stored on disk: what they can go back to, and what happens when the disk is bad."""
 
+import asyncio
+
 import pytest
 
 import checkpoint
@@ -209,6 +211,33 @@ def test_a_host_that_dies_while_it_writes_leaves_it_to_the_one_with_the_copy(tmp
         await storing
         assert pool.run._durable.latest
         assert await pool.read(x) == b"x"
+
+    with_disk(play, tmp_path)
+
+
+def test_one_that_is_stored_when_the_run_has_gone_back_behind_it_is_not_gone_back_to(tmp_path):
+    async def play(pool):
+        step = await pool.load()
+        x = pool.put(b"x")
+        await pool.store()
+        y = pool.execute(step, x)
+        durable, go_on = pool.run._durable, asyncio.Event()
+        store = durable.store
+
+        async def slowly(snapshot, arrays):
+            stored = await store(snapshot, arrays)
+            await go_on.wait()
+            return stored
+
+        durable.store = slowly
+        storing = await pool.begin_to_store()
+        await pool.lose_all()
+        await pool.recovered.get()
+        go_on.set()
+        await storing
+        await pool.lose_all()
+        await pool.recovered.get()
+        assert await pool.read(y) == made_by(step, b"x")
 
     with_disk(play, tmp_path)
 
