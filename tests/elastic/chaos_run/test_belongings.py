@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from chaos import missing
 from elastic.chaos_run.belongings import Belongings
 from elastic.chaos_run.guard import Guard
 from tests.elastic.processes import wait_gone
@@ -72,6 +73,15 @@ def test_stopped_processes_are_removed_too_and_the_directory_with_them(run):
         guard.close()
         assert child.wait(10) == -signal.SIGKILL
         assert not run.directory.exists()
+
+
+@pytest.mark.skipif(missing() is not None, reason=str(missing()))
+def test_the_network_of_a_run_goes_with_its_guard(run):
+    guard = Guard(run.directory, ["h0", "h1"])
+    bridge = Path(f"/sys/class/net/elastic{guard.network.number}")
+    assert bridge.exists()
+    guard.close()
+    assert not bridge.exists()
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])

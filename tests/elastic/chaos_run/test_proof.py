@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from chaos import parse
+from chaos import missing, parse
 from chaos.history import parse as parse_history
 from tests.elastic.processes import wait_gone
 
@@ -62,6 +62,17 @@ def test_a_test_of_ones_own_may_do_faults_with_verbs(elastic_chaos):
         run.thaw("h2")
         assert run.finish() == 0
     assert run.problems() == []
+
+
+@pytest.mark.skipif(missing() is not None, reason=str(missing()))
+def test_a_host_that_is_cut_off_is_done_without_and_used_again(elastic_chaos):
+    with elastic_chaos(SCRIPT, "40", "0.2", hosts=2, devices_per_host=1, networks=True) as run:
+        run.cut("h1", at=3)
+        run.wait_for_recoveries(1)
+        run.heal("h1")
+        assert run.finish() == 0
+    assert run.problems() == []
+    assert [event.host for event in run.history.of("lost")] == ["h1"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
