@@ -5,7 +5,8 @@ import asyncio
 import pytest
 
 import checkpoint
-from elastic.controller import durable, line
+from checkpoint import dispatch
+from elastic.controller import durable, file_writing, line
 from elastic.status import Code, StatusError
 from tests.elastic.connections import run
 from tests.elastic.controller.played import made_by, played, told
@@ -211,6 +212,25 @@ def test_a_host_that_dies_while_it_writes_leaves_it_to_the_one_with_the_copy(tmp
         await storing
         assert pool.run._durable.latest
         assert await pool.read(x) == b"x"
+
+    with_disk(play, tmp_path)
+
+
+def test_a_host_whose_disk_hangs_is_named_and_others_write_what_it_was_to_write(tmp_path, monkeypatch):
+    monkeypatch.setattr(file_writing, "_LOOK_S", 0.01)
+    monkeypatch.setattr(dispatch, "PATIENCE_S", 0.05)
+
+    async def play(pool):
+        for number in range(3):
+            pool.put(bytes([number]) * 10)
+        pool.hosts["h0"].stores.clear()
+        durable, told = pool.run._durable, []
+        durable._tell_slow = lambda slow: told.extend(slow)
+        await pool.store()
+        assert set(told) == {"h0"}
+        assert durable.latest
+        assert checkpoint.verify(durable.latest.path) == []
+        pool.hosts["h0"].stores.set()
 
     with_disk(play, tmp_path)
 
