@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 BATCH_BYTES = 16 << 20
 BATCH_FILES = 64
-"""At most so much is ordered of a host at a time; a larger file goes alone."""
+"""At most so much is ordered of a host at a time, and no more than its share; a larger file goes alone."""
 
 PATIENCE_S = 2.0
 SLOWNESS = 10
@@ -51,12 +51,17 @@ class Dispatch:
     _written: set[str] = field(default_factory=set)
     _refused: dict[str, dict[str, str]] = field(default_factory=dict)
     """file -> the hosts that could not write it, and why"""
+    _most_bytes: int = BATCH_BYTES
+    _most_files: int = BATCH_FILES
     _fastest: float = 0.0
     """Bytes per second of the fastest order so far."""
 
     def __post_init__(self) -> None:
         by_homes = sorted(self.files, key=lambda file: (len(file.homes), -file.bytes))
         self._waiting = {file.name: file for file in by_homes}
+        hosts = len(frozenset[str]().union(*(file.homes for file in by_homes))) or 1
+        self._most_bytes = min(BATCH_BYTES, -(-sum(file.bytes for file in by_homes) // hosts))
+        self._most_files = min(BATCH_FILES, -(-len(by_homes) // hosts))
 
     @property
     def finished(self) -> bool:
@@ -112,7 +117,7 @@ class Dispatch:
         for file in files:
             if host not in file.homes or host in self._refused.get(file.name, ()):
                 continue
-            if batch and (size + file.bytes > BATCH_BYTES or len(batch) == BATCH_FILES):
+            if batch and (size + file.bytes > self._most_bytes or len(batch) == self._most_files):
                 break
             batch.append(file)
             size += file.bytes

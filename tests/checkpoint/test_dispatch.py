@@ -13,10 +13,12 @@ def files(*homes, size=10):
 
 def test_everybody_writes_what_only_they_have():
     dispatch = Dispatch(files("a", "b", "a"))
-    assert dispatch.orders("ab", 0) == {"a": ["f0", "f2"], "b": ["f1"]}
+    assert dispatch.orders("ab", 0) == {"a": ["f0"], "b": ["f1"]}
     dispatch.written("a", 1)
+    assert dispatch.orders("a", 1) == {"a": ["f2"]}
+    dispatch.written("a", 2)
     assert not dispatch.finished
-    dispatch.written("b", 1)
+    dispatch.written("b", 2)
     assert dispatch.finished
     assert not dispatch.problem
 
@@ -31,6 +33,10 @@ def test_an_order_is_no_longer_than_a_batch():
     assert len(many.orders("a", 0)["a"]) == BATCH_FILES
     large = Dispatch(files("a", "a", size=BATCH_BYTES))
     assert large.orders("a", 0) == {"a": ["f0"]}
+
+
+def test_what_all_have_is_shared_between_all():
+    assert Dispatch(files("ab", "ab", "ab", "ab")).orders("ab", 0) == {"a": ["f0", "f1"], "b": ["f2", "f3"]}
 
 
 def test_who_is_busy_gets_nothing_more():
