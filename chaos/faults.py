@@ -48,6 +48,8 @@ POINTS = {
     "snapshot": "an executor has saved a part of a snapshot, and has not told of it",
     "restore": "an executor of a new world has restored a part of what it has to hold",
     "copies": "an agent has sent a part of the second copies of a snapshot",
+    "parity": "an agent has made a part of the parity of a snapshot, or of what was lost",
+    "store": "an agent has written a part of a checkpoint",
 }
 """Where a process may die, and when it is there."""
 

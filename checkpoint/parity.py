@@ -11,8 +11,6 @@ import functools
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from checkpoint.errors import CheckpointError
 from checkpoint.protection import Protection
 
@@ -57,6 +55,8 @@ def _reed_solomon(k: int, m: int) -> tuple[Any, Any]:
 
 
 def _xor(blocks: Any, size: int) -> memoryview:
+    import numpy as np  # Not sooner: launchers, which import this package too, can do without.
+
     made = np.zeros(size, np.uint8)
     for block in blocks:
         part = made[: len(block)]
