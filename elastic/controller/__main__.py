@@ -20,6 +20,7 @@ import membership.forking  # noqa: F401  Before anything that imports gRPC.
 from checkpoint import STORE_EVERY_S, Protection
 from elastic import stacks, wire
 from elastic.controller import history, named_saves, status_service
+from elastic.controller.accounts import Accounts
 from elastic.controller.changes import Recovered
 from elastic.controller.hosts import Host
 from elastic.controller.placement import Policy
@@ -129,6 +130,8 @@ async def _serve(arguments: argparse.Namespace) -> None:
             recovered=recovered,
             failed=failed,
         )
+        accounts = Accounts(lambda: run.waiting_since)
+        stack.callback(accounts.close)
         most = arguments.hosts + arguments.spares
         about = About(arguments.run_id, os.getpid(), most, time.monotonic())
         roster = Roster(
@@ -143,7 +146,9 @@ async def _serve(arguments: argparse.Namespace) -> None:
 
         def status() -> dict[str, Any]:
             waits_for = roster.waits_for() or "a world is being formed"
-            known = dataclasses.replace(about, client_connected=sessions.connected, waits_for=waits_for)
+            known = dataclasses.replace(
+                about, client_connected=sessions.connected, waits_for=waits_for, goodput=accounts.goodput()
+            )
             return with_refused(run.report(known, time.monotonic()), refusals.counts)
 
         def greeted(hello: dict[str, Any], link: wire.Link) -> None:
