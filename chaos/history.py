@@ -31,7 +31,7 @@ Told by the controller:
     repeated     a call that a replay makes again is answered from the account: function, arguments
     compiling    a host begins to compile: program
     compiled     it has ended, well or not: program, seconds
-    stored       a snapshot is on disk: number, operation, path, bytes
+    stored       a snapshot is on disk: number, operation, path, bytes, seconds (to write)
 
 Told by the runner:
 

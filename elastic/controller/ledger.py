@@ -20,7 +20,7 @@ KINDS = (
 )
 """The events that the ledger is kept by."""
 
-_LOOKS_BACK_S = 30.0
+_LOOKS_BACK_S = 10.0
 """Seconds before an event of which it may still speak, unless it is known that something is under way since then."""
 
 _RANK = {entry: rank for rank, entry in enumerate(ENTRIES)}

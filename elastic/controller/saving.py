@@ -139,8 +139,8 @@ class Saving:
             self._snapshots.base, self._snapshots.files = snapshot, stored.files
             self._forget_before(snapshot)
             self._line.on_congestion()
-            where = {"path": str(stored.path), "bytes": stored.nbytes}
-            history.tell("stored", number=snapshot.number, operation=snapshot.position, **where)
+            facts = {"path": str(stored.path), "bytes": stored.nbytes, "seconds": stored.seconds}
+            history.tell("stored", number=snapshot.number, operation=snapshot.position, **facts)
             await durable.tidy()
         await self._snapshots.tidy()
 
