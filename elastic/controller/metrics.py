@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from chaos import Event
@@ -26,6 +26,7 @@ class Metrics:
 
     def __init__(self, report: Callable[[], Report]) -> None:
         """`report()` is how the run is now, as `elastic health --json` tells it."""
+        disable_created_metrics()  # When each sample began to be counted would be as many again.
         self._registry = registry = CollectorRegistry()
         registry.register(_FromReport(report))
 
