@@ -155,8 +155,6 @@ async def _serve(arguments: argparse.Namespace) -> None:
             )
             return with_refused(run.report(known, time.monotonic()), refusals.counts)
 
-        metrics = await _metrics(arguments.metrics, status, stack)
-
         def greeted(hello: dict[str, Any], link: wire.Link) -> None:
             if hello.get("role") == status_service.ROLE:
                 status_service.serve(status, link)
@@ -173,6 +171,7 @@ async def _serve(arguments: argparse.Namespace) -> None:
             else:
                 refusals.add(Reason.GARBAGE, "a client speaks neither gRPC nor this version of elastic's protocol")
 
+        metrics = await _metrics(arguments.metrics, status, stack)
         others = {MAGIC: Door(secret, greeted, refusals.add)}
         # Who can open the socket file has the rights of its directory's owner; a port is open to every user.
         path = run_dir / "client.sock"
