@@ -7,9 +7,11 @@ pulled. Who carries out a plan is `elastic.chaos_run`.
 from chaos.agenda import Agenda
 from chaos.checkers import CHECKERS, Evidence, Verdict
 from chaos.copies import Copies
+from chaos.entries import ENTRIES, goodput
 from chaos.errors import ChaosError, HistoryError, PlanError
 from chaos.faults import FAULTS, Fault, Target
 from chaos.history import Event, History, parse_line
+from chaos.ledger import Span
 from chaos.network import Network, NetworkError, missing
 from chaos.plan import AtTime, Injection, Plan
 from chaos.plan_text import dump, parse, settled
@@ -20,6 +22,7 @@ from chaos.shrink import shrink
 
 __all__ = [
     "CHECKERS",
+    "ENTRIES",
     "FAULTS",
     "Agenda",
     "AtTime",
@@ -36,9 +39,11 @@ __all__ = [
     "Plan",
     "PlanError",
     "Report",
+    "Span",
     "Target",
     "Verdict",
     "dump",
+    "goodput",
     "html",
     "missing",
     "parse",

@@ -21,12 +21,17 @@ Told by the controller:
     waits        it waits for hosts: host, reason, what
     failed       it cannot go on: host, reason, why_not
     snapshot     one counts: number, operation, seconds
+    saved        that has held the run up: number, seconds, bytes (of one copy)
+    client       a client has come
     forgotten    the client has left; what it had is given up: operation
+    waited       the client, which had been given all that it had asked for, asked for more after so long: seconds
     read         the client got a value: number (grows in the order of asking), generation, digest
     verified     a read was replayed: equal, what
     callback     the client is asked to run a function: function (a number of this run), arguments (their digest)
     repeated     a call that a replay makes again is answered from the account: function, arguments
-    compiled     program, seconds
+    compiling    a host begins to compile: program
+    compiled     it has ended, well or not: program, seconds
+    stored       a snapshot is on disk: number, operation, path, bytes, seconds (to write)
 
 Told by the runner:
 

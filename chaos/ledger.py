@@ -1,30 +1,17 @@
-"""Goodput: a ledger in which every second of a run belongs to one entry."""
+"""The ledger of a whole history: each second of a run belongs to one entry.
+
+The controller of a run keeps the same account while the run goes on (`elastic.controller.ledger`); this one sees all
+events at once.
+"""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from chaos.history import History
-
-ENTRIES = (
-    "fence",
-    "world",
-    "restore",
-    "replay",
-    "detecting",
-    "moving",
-    "computing again",
-    "compiling",
-    "starting",
-    "productive",
-)
-"""What a second may be spent on; where several apply, the first.
-
-`fence`, `world`, `restore` and `replay` are the phases of recoveries. Productive is what nothing else is: the steps,
-and what the script does by itself.
-"""
+from chaos.entries import ENTRIES, goodput
+from chaos.history import Event, History
 
 
 @dataclass(frozen=True)
@@ -50,15 +37,14 @@ class Ledger:
     @property
     def goodput(self) -> float:
         """The productive share of the time since the script's first value; 1 of a run that had none."""
-        after_start = self.total - self.seconds["starting"]
-        return self.seconds["productive"] / after_start if after_start > 0 else 1.0
+        return goodput(self.seconds)
 
 
 def ledger(history: History) -> Ledger:
     """The ledger of a run, from the start of the script to its end."""
     begin, end = history.began, history.ended
     seconds = dict.fromkeys(ENTRIES, 0.0)
-    spans = _spans(history)
+    spans = list(_spans(history))
     edges = sorted({begin, end, *(edge for span in spans for edge in (span.begin, span.end) if begin < edge < end)})
     spans.sort(key=lambda span: span.begin)
     active: list[Span] = []
@@ -79,24 +65,60 @@ def ledger(history: History) -> Ledger:
     return Ledger(seconds, painted)
 
 
-def _spans(history: History) -> list[Span]:
+def _spans(history: History) -> Iterator[Span]:
     """What the events say was not productive; may overlap, and reach beyond the run."""
-    first = next((event.at for event in history.of("read", "callback")), history.ended)
-    spans = [Span("starting", history.began, first)]
-    recovered_at = None
+    yield Span("starting", history.began, _next(history, history.began, "read", "callback"))
     for event in history:
-        if event.kind == "lost":
-            spans.append(Span("detecting", event.at - event["silence"], event.at))
-        elif event.kind == "compiled":
-            spans.append(Span("compiling", event.at - event["seconds"], event.at))
-        elif event.kind == "recovered":
-            recovered_at = event.at
-            phases = event["phases"]
-            at = event.at - sum(phases.values())
-            for phase, seconds in phases.items():
-                spans.append(Span("moving" if event["kind"] == "moved" else phase, at, at + seconds))
-                at += seconds
-        elif event.kind == "caught_up" and recovered_at is not None:
-            spans.append(Span("computing again", recovered_at, event.at))
-            recovered_at = None
-    return spans
+        at = event.at
+        match event.kind:
+            case "lost":
+                yield Span("detecting", at - event["silence"], at)
+            case "compiling" if not _is_compiled(history, event):
+                yield Span("compiling", at, history.ended)
+            case "compiled":
+                yield Span("compiling", at - event["seconds"], at)
+            case "saved":
+                yield Span("snapshotting", at - event["seconds"], at)
+            case "waited":
+                yield Span("waiting", at - event["seconds"], at)
+            case "recovered":
+                yield from _phases(event)
+                if event["operations_replayed"]:
+                    yield Span("replayed", at, _next(history, at, "caught_up", "lost", "moving", "recovered"))
+            case "forgotten":
+                yield Span("idle", at, _next(history, at, "client"))
+            case "waits":
+                yield Span("idle", at, _next(history, at, "generation"))
+            case "failed":
+                yield Span("idle", at, history.ended)
+    yield from _unfinished(history)
+
+
+def _next(history: History, after: float, *kinds: str) -> float:
+    """When something of these kinds happens next; the end of the history if it does not."""
+    return next((event.at for event in history.of(*kinds) if event.at > after), history.ended)
+
+
+def _is_compiled(history: History, begun: Event) -> bool:
+    return any(event["program"] == begun["program"] and event.at > begun.at for event in history.of("compiled"))
+
+
+def _phases(recovered: Event) -> Iterator[Span]:
+    at = recovered.at - sum(recovered["phases"].values())
+    for phase, seconds in recovered["phases"].items():
+        yield Span("moving" if recovered["kind"] == "moved" else phase, at, at + seconds)
+        at += seconds
+
+
+def _unfinished(history: History) -> Iterator[Span]:
+    """A recovery that came to no end, as far as it is known."""
+    last = history.last("lost", "moving", "recovered")
+    if last is None or last.kind == "recovered":
+        return
+    end = _next(history, last.at, "failed")
+    stages = [("moving" if last.kind == "moving" else "fence", last.at)]
+    if last.kind == "lost":
+        reached = {"generation": "world", "restored": "replay"}
+        stages += [(reached[event.kind], event.at) for event in history.of(*reached) if last.at < event.at < end]
+    for (entry, begin), (_, until) in itertools.pairwise([*stages, ("", end)]):
+        yield Span(entry, begin, until)

@@ -1,7 +1,7 @@
 """The health of a pool, put together from what its etcd and its runs' controllers said. Pure: data in, a report out.
 
 The report keeps the contract of a run's (see `elastic.controller.status_report`), with the hosts of all runs and those
-that no run has, and with "pool" and "runs" besides. Without a run, "run", "snapshot" and "journal" are None.
+that no run has, and with "pool" and "runs" besides. Without a run, "run", "snapshot", "journal" and "goodput" are None.
 """
 
 from __future__ import annotations
@@ -30,13 +30,14 @@ def nothing(reason: str, pool: Report | None = None) -> Report:
         "snapshot": None,
         "checkpoint": None,
         "journal": None,
+        "goodput": None,
         "failures": [],
     }
 
 
 def of_run(report: Report, pool: Report) -> Report:
     """The report on a pool that has one run and nothing else."""
-    return {"checkpoint": None, **report, "pool": pool, "runs": [report["run"]]}
+    return {"checkpoint": None, "goodput": None, **report, "pool": pool, "runs": [report["run"]]}
 
 
 def of_pool(view: PoolView, answers: Mapping[str, Report | str], pool: Report, wanted: int = 0) -> Report:
@@ -75,6 +76,7 @@ def of_pool(view: PoolView, answers: Mapping[str, Report | str], pool: Report, w
         "snapshot": first["snapshot"] if first else None,
         "checkpoint": first.get("checkpoint") if first else None,
         "journal": first["journal"] if first else None,
+        "goodput": first.get("goodput") if first else None,
         "failures": failures[-_MOST_FAILURES:],
     }
 

@@ -75,6 +75,8 @@ class LocalPool:
             others, end the run with an error ("spare"), "wait" for a host, or "surface" the loss to the script.
         checkpoint: a directory in which snapshots are stored; None if they are not.
         checkpoint_every: how often that is done, in seconds.
+        metrics: ``HOST:PORT`` where the controller serves Prometheus' metrics; port 0 is any (see `metrics_url`).
+        trace: a file for a Chrome trace of the run; it is replaced.
         base_dir: where the run directory is made; /dev/shm by default.
     """
 
@@ -91,6 +93,8 @@ class LocalPool:
         on_loss: str = Policy.STACK,
         checkpoint: Path | None = None,
         checkpoint_every: float = STORE_EVERY_S,
+        metrics: str | None = None,
+        trace: Path | None = None,
         base_dir: str | os.PathLike[str] | None = None,
     ) -> None:
         self.hosts = hosts
@@ -102,6 +106,10 @@ class LocalPool:
         self.on_loss = on_loss
         self.checkpoint = checkpoint
         self.checkpoint_every = checkpoint_every
+        self.metrics = metrics
+        self.trace = trace
+        self.metrics_url = ""
+        """Where the metrics are, once the pool runs."""
         self.log_dir = None if log_dir is None else Path(log_dir)
         self._base = None if base_dir is None else Path(base_dir)
         self._directory: RunDirectory | None = None
@@ -148,6 +156,10 @@ class LocalPool:
             command += ["--checkpoint", str(self.checkpoint), "--checkpoint-every", str(self.checkpoint_every)]
         if self.listen is not None:
             command += ["--listen", self.listen]
+        if self.metrics is not None:
+            command += ["--metrics", self.metrics]
+        if self.trace is not None:
+            command += ["--trace", str(self.trace)]
         return command
 
     # What pools of other kinds do in another way
@@ -191,6 +203,13 @@ class LocalPool:
             raise UsageError(f"checkpoints are stored every so many seconds, more than 0; not {self.checkpoint_every}")
         if self.listen is not None:
             pool_size.check_listen(self.listen)
+        if self.metrics is not None:
+            pool_size.check_metrics(self.metrics)
+        if self.trace is not None:
+            try:
+                self.trace.write_bytes(b"")
+            except OSError as error:
+                raise UsageError(f"the trace cannot be written to {self.trace}: {error.strerror}") from error
 
     def child_variables(self) -> dict[str, str]:
         """The environment of the pool's processes."""
@@ -369,7 +388,8 @@ class LocalPool:
         assert self._controller_lifeline is not None
         command = self.controller_command(self.directory)
         self._controller = self._spawn("the controller", "controller", command, self._controller_lifeline)
-        self._address = str(self._wait_ready({self._controller})[self._controller]["address"])
+        ready = self._wait_ready({self._controller})[self._controller]
+        self._address, self.metrics_url = str(ready["address"]), str(ready.get("metrics", ""))
 
     def _spawn_agent(self, host: str) -> ChildProcess:
         assert self._agents_lifeline is not None

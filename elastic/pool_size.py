@@ -69,8 +69,16 @@ def check_certificates(environment: Mapping[str, str] = os.environ) -> None:
         tls.ours(environment)
 
 
+def check_metrics(address: str) -> None:
+    """Raises `UsageError` if metrics cannot be served at an address, as that of `check_listen`; port 0 is any."""
+    if importlib.util.find_spec("prometheus_client") is None:
+        raise UsageError("metrics need the package prometheus-client: pip install 'elastic-jax[metrics]'")
+    if not address.endswith(":0"):
+        check_listen(address)
+
+
 def check_listen(listen: str) -> None:
-    """Refuses an address for clients that cannot be listened on.
+    """Refuses an address that cannot be listened on.
 
     Args:
         listen: ``HOST:PORT`` or ``[IPV6]:PORT``.

@@ -5,19 +5,28 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from chaos.entries import ENTRIES
 from chaos.history import History
-from chaos.ledger import ENTRIES, Ledger
+from chaos.ledger import Ledger
 from chaos.outages import Mttr, Outage
 from chaos.report.facts import Curve
 from chaos.report.svg import WIDTH, Axis, Canvas, legend
 
-COLOURS = dict(
-    zip(
-        ENTRIES,
-        ("#6a3d9a", "#8c6bb1", "#b39ddb", "#d1c4e9", "#e31a1c", "#fdbf6f", "#ff7f00", "#ffe98a", "#cccccc", "#33a02c"),
-        strict=True,
-    )
-)
+COLOURS = {
+    "idle": "#999999",
+    "fence": "#6a3d9a",
+    "world": "#8c6bb1",
+    "restore": "#b39ddb",
+    "replay": "#d1c4e9",
+    "detecting": "#e31a1c",
+    "moving": "#fdbf6f",
+    "replayed": "#ff7f00",
+    "compiling": "#ffe98a",
+    "starting": "#cccccc",
+    "waiting": "#a6cee3",
+    "snapshotting": "#b15928",
+    "productive": "#33a02c",
+}
 _FAULT, _HOST, _GRID, _PLAIN, _CHAOS = "#111111", "#9ecae1", "#dddddd", "#1f78b4", "#ff7f00"
 _LEFT, _ROW = 90, 26
 

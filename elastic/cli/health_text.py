@@ -24,6 +24,8 @@ _STATES = {
     "down": "bad",
 }
 _SHOWN_FAILURES = 10
+_SHOWN_S = 0.05
+"""Seconds that an entry of the ledger must have to be shown."""
 _HEADINGS = ("host", "state", "devices", "virtual devices", "heard", "restarts", "age", "run", "reason")
 
 
@@ -36,6 +38,7 @@ def lines(report: dict[str, Any]) -> list[Line]:
         *_refused(report),
         *_memory(report),
         *_checkpoint(report),
+        *_goodput(report),
         *_failures(report["failures"]),
     ]
 
@@ -133,6 +136,17 @@ def _checkpoint(report: dict[str, Any]) -> Iterator[Line]:
         text = f"stored at operation {stored['operation']:,}, {duration(stored['age_s'])} ago, in {stored['path']}: "
         text += f"{size(stored['bytes'])} in {duration(stored['took_s'])}"
     yield [(text + ("; the next is being written" if stored["storing"] else ""), "")]
+
+
+def _goodput(report: dict[str, Any]) -> Iterator[Line]:
+    """What share of the time was productive, and what most of the rest was spent on."""
+    found = report.get("goodput")
+    if found is None:
+        return
+    spent = sorted(found["seconds"].items(), key=lambda item: -item[1])
+    rest = [f"{entry} {duration(seconds)}" for entry, seconds in spent if entry != "productive" and seconds >= _SHOWN_S]
+    text = f"goodput {found['share']:.1%}: productive {duration(found['seconds']['productive'])}"
+    yield [(", ".join([text, *rest]), "")]
 
 
 def _failures(failures: Sequence[dict[str, Any]]) -> Iterator[Line]:

@@ -119,6 +119,19 @@ def add(subparsers: argparse._SubParsersAction[Any]) -> None:
         default=STORE_EVERY_S,
         help="how often that is done (default: %(default)g)",
     )
+    parser.add_argument(
+        "--metrics",
+        metavar="HOST:PORT",
+        type=_with_host,
+        help="serve Prometheus' metrics of the run at http://HOST:PORT/metrics, to everyone who can connect; without "
+        "HOST on loopback, and with port 0 on any that is free, which -v tells",
+    )
+    parser.add_argument(
+        "--trace",
+        metavar="FILE",
+        type=Path,
+        help="write a trace of the run, as ui.perfetto.dev shows it, while it runs",
+    )
     parser.add_argument("--log-dir", metavar="DIR", help="keep the logs of all processes of the pool in DIR")
     loudness = parser.add_mutually_exclusive_group()
     loudness.add_argument("-q", "--quiet", action="store_true", help="say nothing but errors")
@@ -140,6 +153,8 @@ def handle(options: argparse.Namespace) -> int:
         "on_loss": options.on_loss,
         "checkpoint": options.checkpoint and options.checkpoint.absolute(),
         "checkpoint_every": options.checkpoint_every,
+        "metrics": options.metrics,
+        "trace": options.trace and options.trace.absolute(),
     }
     reporter = _Console(options)
     if options.pool is None:
@@ -216,6 +231,8 @@ class _Console:
             console.note(f"{_size(pool)} up in {seconds:.1f} s")
         if self._verbose:
             console.note(f"controller at {pool.address}, logs in {pool.directory.logs.resolve()}")
+            if pool.metrics_url:
+                console.note(f"metrics at {pool.metrics_url}")
 
     def still_running(self) -> None:
         if not self._quiet:
@@ -246,3 +263,9 @@ def _share(text: str) -> float:
         return float(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is no number") from None
+
+
+def _with_host(address: str) -> str:
+    """The address, on loopback if it has no host."""
+    host, _, port = address.rpartition(":")
+    return f"{host or '127.0.0.1'}:{port}"

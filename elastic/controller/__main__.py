@@ -20,8 +20,10 @@ import membership.forking  # noqa: F401  Before anything that imports gRPC.
 from checkpoint import STORE_EVERY_S, Protection
 from elastic import stacks, wire
 from elastic.controller import history, named_saves, status_service
+from elastic.controller.accounts import Accounts
 from elastic.controller.changes import Recovered
 from elastic.controller.hosts import Host
+from elastic.controller.metrics_server import PATH, MetricsServer
 from elastic.controller.placement import Policy
 from elastic.controller.roster import Roster
 from elastic.controller.run import Run
@@ -69,6 +71,8 @@ def main() -> int:
     parser.add_argument("--checkpoint", type=Path, metavar="DIR", help="store snapshots there")
     parser.add_argument("--checkpoint-every", type=float, default=STORE_EVERY_S, metavar="SECONDS")
     parser.add_argument("--listen", metavar="HOST:PORT", help="serve clients here too; they must show a token")
+    parser.add_argument("--metrics", metavar="HOST:PORT", help="serve GET /metrics here")
+    parser.add_argument("--trace", type=Path, metavar="FILE", help="write a Chrome trace of the run there")
     arguments = parser.parse_args()
     stacks.offer()
     run_dir: Path = arguments.run_dir
@@ -101,9 +105,11 @@ async def _serve(arguments: argparse.Namespace) -> None:
         history.tell("recovered", **dataclasses.asdict(what))
         _tell({"recovered": {**dataclasses.asdict(what), "total": what.total}})
 
-    history.tell("controller", pid=os.getpid())
     ended = _lifeline(sys.stdin.fileno())
     async with contextlib.AsyncExitStack() as stack:
+        accounts = _accounts(arguments.run_id, arguments.trace)
+        stack.callback(accounts.close)
+        history.tell("controller", pid=os.getpid())
         etcd = await stack.enter_async_context(Etcd(PoolAddress.parse(arguments.pool)))
         address = f"unix:{run_dir / 'client.sock'}"
         record = RunRecord(arguments.run_id, address, os.getpid(), arguments.virtual_devices)
@@ -129,6 +135,7 @@ async def _serve(arguments: argparse.Namespace) -> None:
             recovered=recovered,
             failed=failed,
         )
+        accounts.waiting_since = lambda: run.waiting_since
         most = arguments.hosts + arguments.spares
         about = About(arguments.run_id, os.getpid(), most, time.monotonic())
         roster = Roster(
@@ -143,7 +150,9 @@ async def _serve(arguments: argparse.Namespace) -> None:
 
         def status() -> dict[str, Any]:
             waits_for = roster.waits_for() or "a world is being formed"
-            known = dataclasses.replace(about, client_connected=sessions.connected, waits_for=waits_for)
+            known = dataclasses.replace(
+                about, client_connected=sessions.connected, waits_for=waits_for, goodput=accounts.goodput()
+            )
             return with_refused(run.report(known, time.monotonic()), refusals.counts)
 
         def greeted(hello: dict[str, Any], link: wire.Link) -> None:
@@ -162,6 +171,7 @@ async def _serve(arguments: argparse.Namespace) -> None:
             else:
                 refusals.add(Reason.GARBAGE, "a client speaks neither gRPC nor this version of elastic's protocol")
 
+        metrics = await _metrics(arguments.metrics, status, stack)
         others = {MAGIC: Door(secret, greeted, refusals.add)}
         # Who can open the socket file has the rights of its directory's owner; a port is open to every user.
         path = run_dir / "client.sock"
@@ -186,8 +196,40 @@ async def _serve(arguments: argparse.Namespace) -> None:
                 await claims.describe(run.virtual_devices)
         roster.on_change = lambda: None
         sessions.closed_because = None
-        _tell({"ready": {"address": f"grpc://unix:{run_dir / 'client.sock'}", "listen": [s.target for s in servers]}})
+        _tell(
+            {
+                "ready": {
+                    "address": f"grpc://unix:{run_dir / 'client.sock'}",
+                    "listen": [s.target for s in servers],
+                    "metrics": metrics,
+                }
+            }
+        )
         await _until(asyncio.Event().wait(), ended, background)
+
+
+def _accounts(run: str, trace: Path | None) -> Accounts:
+    try:
+        return Accounts(run, trace)
+    except OSError as error:
+        raise UsageError(f"the trace cannot be written to {trace}: {error.strerror}") from error
+
+
+async def _metrics(address: str | None, report: Callable[[], dict[str, Any]], stack: contextlib.AsyncExitStack) -> str:
+    """Serves metrics at an address, if there is one; the URL."""
+    if address is None:
+        return ""
+    from elastic.controller import metrics  # Nobody else needs its library.
+
+    counted = metrics.Metrics(report)
+    stack.callback(history.listen(counted.feed, counted.kinds))
+    server = MetricsServer(counted.page, metrics.TYPE)
+    stack.callback(server.close)
+    try:
+        await server.start(*wire.parse_address(address))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"metrics cannot be served at {address}: {error}; choose another --metrics") from error
+    return f"http://{server.address}{PATH}"
 
 
 async def _fence(claims: Claims, generation: int) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 from elastic import wire
 from elastic.commands import Command
 from elastic.controller import history
+from elastic.controller.demand import Demand
 from elastic.controller.journal import NAME_FILES, Answer, Entry, Journal
 from elastic.controller.losses import Arrays, Losses
 from elastic.controller.programs import ProgramTable
@@ -47,6 +48,7 @@ class Line:
         self.forgotten = 0
         """Clients whose account was ended."""
         self.losses = Losses()
+        self.demand = Demand(self.journal)
         self._programs = programs
         self._unloaded: set[int] = set()
         """The programs that the world has not been told to load."""
@@ -94,9 +96,9 @@ class Line:
             return
         request = next(self.requests)
         header = wire.frame_header((command, request, *arguments), len(payload))
-        self._add(
-            Entry(devices, command, header, payload, request, answer, _program_of(command, [request, *arguments]))
-        )
+        entry = Entry(devices, command, header, payload, request, answer, _program_of(command, [request, *arguments]))
+        self.demand.asked(entry)
+        self._add(entry)
 
     async def world(self) -> World:
         """The world, once there is one that has been told everything. Raises `StatusError` if the run has failed."""
@@ -122,6 +124,8 @@ class Line:
         if self.failure is not None:
             entry.discard()
             return
+        if self.demand.none_since is not None and entry.command is not Command.FREE:
+            self.demand.comes()
         full = self.journal.nbytes > _FULL
         self.journal.add(entry)
         if self.journal.replay_nbytes > _LARGE:
@@ -210,6 +214,7 @@ class Line:
         self._answer_came.set()
         if answer is not None:
             answer(error, result, payload)
+            self.demand.answered(entry)
 
     # What is lost
 
@@ -274,6 +279,7 @@ class Line:
         """Ends the account of a client that has left: nothing that it sent needs to be told again."""
         self.trim(self.journal.end)
         self.losses.forget()
+        self.demand.forget()
         self.forgotten += 1
 
     def fail(self, failure: HostLostError) -> None:

@@ -130,9 +130,7 @@ class ProgramTable:
                 # The portable form is what makes another host, or another world, able to load what this one compiled.
                 there = replace(source, devices=world.stand_ins(len(source.devices))) if lost else source
                 arguments, compiler = [*_arguments(number, there), True], there.devices[:1] if lost else (hosts[0],)
-                began = time.monotonic()
-                answer = await world.call(compiler, Command.COMPILE, arguments, source.portable)
-                history.tell("compiled", program=number, seconds=time.monotonic() - began)
+                answer = await _compile(world, compiler, arguments, source.portable)
                 compiled.set_result((answer[0], bytes(answer[1])))
                 if lost:
                     world.send(compiler, Command.UNLOAD, [0, number])
@@ -182,6 +180,15 @@ class ProgramTable:
     def clear(self) -> None:
         """Another world will need none of those that were loaded until now."""
         self._sources.clear()
+
+
+async def _compile(world: World, compiler: tuple[int, ...], arguments: list[Any], portable: bytes) -> Any:
+    began = time.monotonic()
+    history.tell("compiling", program=arguments[0])
+    try:
+        return await world.call(compiler, Command.COMPILE, arguments, portable)
+    finally:
+        history.tell("compiled", program=arguments[0], seconds=time.monotonic() - began)
 
 
 async def _load(world: World, hosts: Sequence[int], number: int, source: Source, blob: bytes) -> None:

@@ -212,6 +212,11 @@ class Run:
     # What is shown of it
 
     @property
+    def waiting_since(self) -> float | None:
+        """Since when the client has asked for nothing, on the monotonic clock; None if it has."""
+        return self._line.demand.none_since
+
+    @property
     def virtual_devices(self) -> int:
         return self._line.virtual_devices
 
@@ -264,6 +269,7 @@ class Run:
             JournalFacts(len(journal.entries), journal.nbytes),
             self._recovery.changes.told(),
             self._durable.facts(now) if self._durable is not None else None,
+            about.goodput,
         )
 
     def _state(self) -> str:

@@ -121,6 +121,7 @@ class Saving:
                 self._snapshots.also_kept = snapshot
                 self.storing = self._start(self._store(durable, snapshot, arrays))
             seconds = await self._snapshots.commit(snapshot)
+            history.tell("saved", number=snapshot.number, seconds=seconds, bytes=snapshot.nbytes)
             self._worlds.release()
             self._line.on_congestion()
         return seconds
@@ -139,7 +140,8 @@ class Saving:
             self._snapshots.base, self._snapshots.files = snapshot, stored.files
             self._forget_before(snapshot)
             self._line.on_congestion()
-            history.tell("stored", number=snapshot.number, operation=snapshot.position, path=str(stored.path))
+            facts = {"path": str(stored.path), "bytes": stored.nbytes, "seconds": stored.seconds}
+            history.tell("stored", number=snapshot.number, operation=snapshot.position, **facts)
             await durable.tidy()
 
     async def _move(self, world: World) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from elastic.controller import history
 from elastic.controller.session import Session
 from elastic.controller.stream import RequestStream, refuse
 from elastic.front import Call, CallHandler, GrpcError
@@ -47,6 +48,7 @@ class Sessions:
                 Code.FAILED_PRECONDITION, "another client uses this controller; a run serves one client at a time"
             )
         self._current = self._new_session(secrets.randbits(63))
+        history.tell("client")
         return self._current
 
     def close(self, session: Session) -> None:

@@ -65,6 +65,8 @@ class About:
         wanted: how many hosts it was asked to have, spares among them.
         started: when, on the monotonic clock.
         waits_for: what the run waits for while it does not run, in words.
+        goodput: what its time was spent on: the productive "share", and "seconds" by entry of the ledger; empty if
+            nobody keeps an account.
     """
 
     id: str
@@ -73,6 +75,7 @@ class About:
     started: float
     client_connected: bool = False
     waits_for: str = ""
+    goodput: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -165,8 +168,9 @@ def report(
     journal: JournalFacts,
     changes: Sequence[Recovered],
     stored: StoredFacts | None = None,
+    goodput: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The report, with the reasons for its status under "reasons"."""
+    """The report, with the reasons for its status under "reasons"; `goodput` is that of `About`."""
     status, reasons = assess(run, hosts, stored)
     return {
         "status": status,
@@ -198,6 +202,7 @@ def report(
         },
         "journal": {"operations": journal.operations, "bytes": journal.nbytes},
         **({"checkpoint": _stored(stored)} if stored is not None else {}),
+        "goodput": dict(goodput) if goodput else None,
         "failures": [_failure(change) for change in changes],
     }
 

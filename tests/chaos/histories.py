@@ -60,8 +60,8 @@ def lost(at, host, silence=0.1):
     return (at, "lost", {"host": host, "reason": "killed", "detected_by": "a closed connection", "silence": silence})
 
 
-def recovered(at, host, kind="lost", **phases):
-    return (at, "recovered", {"host": host, "kind": kind, "phases": phases, "operations_replayed": 3})
+def recovered(at, host, kind="lost", replayed=3, **phases):
+    return (at, "recovered", {"host": host, "kind": kind, "phases": phases, "operations_replayed": replayed})
 
 
 def caught_up(at, number=2):

@@ -34,12 +34,12 @@ def test_a_recovery_is_told_by_its_phases_and_what_follows_is_computed_again():
         "world": 0.5,
         "restore": 0.125,
         "replay": 0.125,
-        "computing again": 1,
+        "replayed": 1,
         "productive": 7.5,
     }
     assert found.goodput == 0.75
     assert [span.entry for span in found.spans] == [
-        *("starting", "productive", "detecting", "fence", "world", "restore", "replay", "computing again", "productive")
+        *("starting", "productive", "detecting", "fence", "world", "restore", "replay", "replayed", "productive")
     ]
 
 
@@ -49,7 +49,7 @@ def test_a_move_to_other_hosts_and_compiling_are_told_too():
             started(0),
             read(1, 1, "a"),
             (3, "compiled", {"seconds": 1.0}),
-            recovered(5, "h1", kind="moved", fence=0.5, world=0.5),
+            recovered(5, "h1", kind="moved", replayed=0, fence=0.5, world=0.5),
             ended(10),
         )
     )

@@ -42,6 +42,11 @@ _SNAPSHOT = {
     "parity_bytes": (int,),
 }
 _JOURNAL = {"operations": (int,), "bytes": (int,)}
+_GOODPUT = {"share": _NUMBER, "seconds": (dict,)}
+_ENTRIES = {
+    *("idle", "fence", "world", "restore", "replay", "detecting", "moving", "replayed", "compiling"),
+    *("starting", "waiting", "snapshotting", "productive"),
+}
 _FAILURE = {
     "time": _TEXT,
     "host": _TEXT,
@@ -54,16 +59,20 @@ _FAILURE = {
     "operations_replayed": (int,),
     "verified": (bool, type(None)),
 }
+_PARTS = {"run": _RUN, "snapshot": _SNAPSHOT, "journal": _JOURNAL, "goodput": _GOODPUT}
 _STATES = {"joining", "healthy", "suspect", "frozen", "draining", "dead", "quarantined"}
 _PHASES = {"detect", "fence", "world", "restore", "replay"}
 
 
 def check_report(report: dict[str, Any]) -> None:
-    """Fails unless a report keeps the contract; run, snapshot and journal are None where there is no run."""
+    """Fails unless a report keeps the contract; run, snapshot, journal, goodput are None where there is no run."""
     assert report["status"] in ("healthy", "degraded", "down")
-    for name, fields in (("run", _RUN), ("snapshot", _SNAPSHOT), ("journal", _JOURNAL)):
+    for name, fields in _PARTS.items():
         if report[name] is not None:
             _check(report[name], fields, name)
+    if report["goodput"] is not None:
+        assert report["goodput"]["seconds"].keys() >= _ENTRIES
+        assert 0 <= report["goodput"]["share"] <= 1
     for host in report["hosts"]:
         _check(host, _HOST, f"host {host.get('id')}")
         assert host["state"] in _STATES, host

@@ -76,6 +76,20 @@ def test_options(started, script):
 
 
 @pytest.mark.parametrize(
+    ("given", "address"),
+    [("9100", "127.0.0.1:9100"), (":0", "127.0.0.1:0"), ("0.0.0.0:9100", "0.0.0.0:9100"), ("[::1]:0", "[::1]:0")],
+)
+def test_metrics_are_on_loopback_unless_a_host_is_given(started, script, given, address):
+    cli.main(["run", "--metrics", given, script])
+    assert started[0][0].metrics == address
+
+
+def test_a_trace_is_found_from_anywhere(started, script, tmp_path):
+    cli.main(["run", "--trace", "run.json", script])
+    assert started[0][0].trace == tmp_path / "run.json"
+
+
+@pytest.mark.parametrize(
     ("line", "arguments"),
     [
         ("train.py --hosts 3 -q --unknown", "train.py --hosts 3 -q --unknown"),
@@ -116,6 +130,7 @@ def test_what_follows_the_script_is_the_scripts(started, script, line, arguments
         ("run --hosts 1000 train.py", "1,000 hosts make no sense on this one machine: "),
         ("run --hosts 8 --devices-per-host 65 train.py", "ask for at most 64 a host"),
         ("run --listen 7777 train.py", "'7777' is no address to listen on; give HOST:PORT"),
+        ("run --metrics host:x train.py", "'host:x' is no address to listen on; give HOST:PORT"),
     ],
 )
 def test_bad_command_lines(capsys, script, line, text):

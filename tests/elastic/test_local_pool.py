@@ -75,6 +75,13 @@ def test_command_lines_are_the_contract(base):
         assert not any(secret in argument for argument in (*membership, *agent, *controller))
 
 
+def test_metrics_and_a_trace_are_the_controllers_matter(base, tmp_path):
+    trace = tmp_path / "trace"
+    with FakePool(hosts=1, metrics="127.0.0.1:0", trace=trace, base_dir=base) as pool:
+        assert _note(pool, "controller")["argv"][-4:] == ["--metrics", "127.0.0.1:0", "--trace", str(trace)]
+        assert pool.metrics_url == ""  # This controller has none.
+
+
 def test_children_have_sessions_of_their_own_and_a_clean_environment(base, monkeypatch):
     monkeypatch.setenv("JAX_PLATFORMS", "elastic,cpu")
     monkeypatch.setenv("ELASTIC_CONTROLLER", "grpc://127.0.0.1:1")
@@ -158,6 +165,10 @@ def test_wrong_settings_start_nothing(base):
         FakePool(hosts=0, base_dir=base).start()
     with socket.create_server(("127.0.0.1", 0)) as server, pytest.raises(UsageError, match="in use"):
         FakePool(listen=f"127.0.0.1:{server.getsockname()[1]}", base_dir=base).start()
+    with socket.create_server(("127.0.0.1", 0)) as server, pytest.raises(UsageError, match="in use"):
+        FakePool(metrics=f"127.0.0.1:{server.getsockname()[1]}", base_dir=base).start()
+    with pytest.raises(UsageError, match=r"the trace cannot be written to .*nowhere/trace: No such file or directory"):
+        FakePool(trace=base / "nowhere" / "trace", base_dir=base).start()
     assert not list(base.iterdir())
 
 
@@ -412,4 +423,11 @@ def test_parity_without_its_library_starts_nothing(base, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     with pytest.raises(UsageError, match="needs the package zfec"):
         FakePool(protect="parity=2+2", base_dir=base).start()
+    assert not list(base.iterdir())
+
+
+def test_metrics_without_their_library_start_nothing(base, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    with pytest.raises(UsageError, match=r"need the package prometheus-client: pip install 'elastic-jax\[metrics\]'"):
+        FakePool(metrics="127.0.0.1:0", base_dir=base).start()
     assert not list(base.iterdir())

@@ -43,6 +43,12 @@ def test_refused_connections_are_a_line_if_there_are_any():
     assert "refused" not in plain(of_run(report(RUN, [host(0)], SNAPSHOT, JOURNAL, []), POOL))
 
 
+def test_what_the_time_was_spent_on_is_a_line_with_the_most_first():
+    spent = {"share": 0.75, "seconds": {"productive": 30.0, "waiting": 0.5, "world": 9.4, "fence": 0.01}}
+    found = report(RUN, [host(0)], SNAPSHOT, JOURNAL, [], goodput=spent)
+    assert "goodput 75.0%: productive 30 s, world 9.4 s, waiting 0.5 s" in plain(of_run(found, POOL)).splitlines()
+
+
 def test_states_have_styles():
     styles = {piece: style for line in lines(nothing("there is none")) for piece, style in line}
     assert styles["down"] == "bad"

@@ -30,3 +30,13 @@ def test_events_are_lines_that_the_checkers_can_read(tmp_path):
 def test_without_the_variable_nothing_is_written(tmp_path):
     tell({name: value for name, value in os.environ.items() if name != history.FILE})
     assert list(tmp_path.iterdir()) == []
+
+
+def test_who_listens_hears_of_the_kinds_that_it_asked_for_until_it_stops():
+    heard = []
+    stop = history.listen(heard.append, ["gone", "left"])
+    history.tell("gone", host="h1")
+    history.tell("joined", host="h2")
+    stop()
+    history.tell("left", host="h3")
+    assert [(event.kind, event.host) for event in heard] == [("gone", "h1")]

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from elastic.commands import Command
+from elastic.controller import history
 from elastic.controller.session import SERVER_HANDLES
 from elastic.proto import ifrt_pb2 as pb
 from elastic.status import Code, StatusError
@@ -101,6 +102,15 @@ def test_a_program_that_does_not_compile_is_refused_and_may_be_tried_again(clien
     run.reply = hosts_that_compile
     (op_id,) = sent_and_done(client, compile_request())
     client.outcome(op_id)
+
+
+def test_the_end_of_a_compilation_is_told_also_of_one_that_failed(client, run):
+    told = []
+    stop = history.listen(told.append, ["compiling", "compiled"])
+    run.reply = lambda message: (StatusError(Code.INVALID_ARGUMENT, "no such operation"), None, b"")
+    sent_and_done(client, compile_request())
+    stop()
+    assert [event.kind for event in told] == ["compiling", "compiled"]
 
 
 def test_a_program_that_a_host_cannot_load_is_refused(client, run):

@@ -6,6 +6,7 @@ import grpc
 import pytest
 
 from elastic.commands import Command
+from elastic.controller import history
 from elastic.proto import ifrt_pb2 as pb
 from elastic.protocol_version import NEWEST, OLDEST
 from elastic.status import Code
@@ -77,6 +78,9 @@ def test_a_second_client_is_told_why_it_is_refused_and_the_first_goes_on(serve):
 
 
 def test_the_next_client_may_come_when_the_first_has_left(serve):
+    told = []
+    stop = history.listen(told.append, ["client"])
+
     def talk(channel, service):
         ids = []
         for _ in range(3):
@@ -86,6 +90,8 @@ def test_the_next_client_may_come_when_the_first_has_left(serve):
         return ids
 
     assert len(set(serve(talk))) == 3
+    stop()
+    assert len(told) == 3
 
 
 def test_a_refused_client_that_leaves_takes_nothing_from_the_first(serve):

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from chaos import ENTRIES
 from elastic.controller.changes import MOST, Changes, Recovered
 from elastic.controller.replay import Verification
 from elastic.controller.status_report import HostFacts, JournalFacts, RunFacts, SnapshotFacts, report, with_refused
@@ -162,3 +163,11 @@ def test_what_a_replay_gave_is_told_when_it_is_known(verification, verified):
 
 def test_a_change_has_a_time():
     check_report(made(changes=[replace(CHANGE, time=Recovered("lost", "h", "r", "p", {}, 0).time)]))
+
+
+def test_what_the_time_was_spent_on_is_told_as_it_is_and_none_if_nobody_counts():
+    spent = {"share": 0.5, "seconds": {**dict.fromkeys(ENTRIES, 0.0), "productive": 3.0, "waiting": 3.0}}
+    found = report(RUN, [host(0), host(1)], SNAPSHOT, JOURNAL, [], goodput=spent)
+    check_report(found)
+    assert found["goodput"] == spent
+    assert made()["goodput"] is None
