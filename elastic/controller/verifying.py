@@ -169,7 +169,7 @@ class Verifying:
     async def _conclude(self, start: Snapshot, end: Snapshot, executions: Sequence[Execution], found: Verdict) -> None:
         own, self.problem = executions[0], ""
         if found.right is own and len(executions) == 2:
-            self._passed(end)
+            await self._passed(end)
             return
         # Nobody can say more about reads than that they are as they should be from now on.
         reads = self._again.correct(start, end, found.right) if found.right is not None else []
@@ -181,17 +181,18 @@ class Verifying:
         if found.right is None:
             self._gave_up, self.problem = True, finding.what
         if not goes_back:
-            self._passed(end)
+            await self._passed(end)
             self._worlds.quarantine(found.culprit, finding.what)
         else:
             await self._go_back(found, finding)
 
-    def _passed(self, end: Snapshot) -> None:
+    async def _passed(self, end: Snapshot) -> None:
         self._verified += not self._gave_up
         self._at = time.monotonic()
         self._take_as_it_is(end)
         if not self._gave_up:
             history.tell("verified_snapshot", number=end.number, operation=end.position)
+        await self._snapshots.tidy()
 
     def _take_as_it_is(self, snapshot: Snapshot) -> None:
         """From now on the run would go back to this one."""
