@@ -23,7 +23,12 @@ Told by the controller:
     snapshot     one counts: number, operation, seconds
     forgotten    the client has left; what it had is given up: operation
     read         the client got a value: number (grows in the order of asking), generation, digest
-    verified     a read was replayed: equal, what
+    verified     a read was replayed: equal, what, and number if it is not
+    compared     what lies before a snapshot was executed again: number, operation, executions, seconds
+    verified_snapshot  that gave the same: number, operation
+    not_verified that could not be done: number, operation, why
+    corruption   that gave something else: host (empty if nobody knows whose fault it was), what, shards, reads (numbers
+                 of values that were wrong), executions, goes_back_to (an operation, or null)
     callback     the client is asked to run a function: function (a number of this run), arguments (their digest)
     repeated     a call that a replay makes again is answered from the account: function, arguments
     compiled     program, seconds

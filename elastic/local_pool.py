@@ -75,6 +75,7 @@ class LocalPool:
             others, end the run with an error ("spare"), "wait" for a host, or "surface" the loss to the script.
         checkpoint: a directory in which snapshots are stored; None if they are not.
         checkpoint_every: how often that is done, in seconds.
+        verify_every: so many snapshots, what was computed is executed again on other hosts and compared; 0 for never.
         base_dir: where the run directory is made; /dev/shm by default.
     """
 
@@ -91,6 +92,7 @@ class LocalPool:
         on_loss: str = Policy.STACK,
         checkpoint: Path | None = None,
         checkpoint_every: float = STORE_EVERY_S,
+        verify_every: int = 0,
         base_dir: str | os.PathLike[str] | None = None,
     ) -> None:
         self.hosts = hosts
@@ -102,6 +104,7 @@ class LocalPool:
         self.on_loss = on_loss
         self.checkpoint = checkpoint
         self.checkpoint_every = checkpoint_every
+        self.verify_every = verify_every
         self.log_dir = None if log_dir is None else Path(log_dir)
         self._base = None if base_dir is None else Path(base_dir)
         self._directory: RunDirectory | None = None
@@ -146,6 +149,8 @@ class LocalPool:
         command += ["--on-loss", self.on_loss]
         if self.checkpoint is not None:
             command += ["--checkpoint", str(self.checkpoint), "--checkpoint-every", str(self.checkpoint_every)]
+        if self.verify_every:
+            command += ["--verify-every", str(self.verify_every)]
         if self.listen is not None:
             command += ["--listen", self.listen]
         return command
@@ -189,8 +194,20 @@ class LocalPool:
                 raise UsageError(f"checkpoints cannot be stored in {self.checkpoint}: {why}") from error
         if self.checkpoint_every <= 0:
             raise UsageError(f"checkpoints are stored every so many seconds, more than 0; not {self.checkpoint_every}")
+        self._check_verifying()
         if self.listen is not None:
             pool_size.check_listen(self.listen)
+
+    def _check_verifying(self) -> None:
+        if self.verify_every < 0:
+            raise UsageError(f"every so many snapshots are verified, 0 for none; not {self.verify_every}")
+        if self.verify_every and self.hosts + self.spares < 2:
+            raise UsageError("with one host results cannot be verified: it takes another one; ask for 2 hosts, or more")
+        if self.verify_every and (self.checkpoint is not None or self.on_loss == Policy.SURFACE):
+            raise UsageError(
+                "a run with --verify-every goes back to what it has verified, which --checkpoint and --on-loss surface "
+                "do not know of; leave one of them out"
+            )
 
     def child_variables(self) -> dict[str, str]:
         """The environment of the pool's processes."""

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import elastic
-from elastic import host_memory, tls, wire
+from elastic import fault_points, host_memory, tls, wire
 from elastic.agent import blocks, parity
 from elastic.agent.beats import BEAT_S, Beats
 from elastic.agent.copies import ROLE, Receiver, send
@@ -145,6 +145,7 @@ class Agent:
         self._receiver = Receiver(memory, self._meter)
         environment = executor_environment(dict(os.environ))
         environment[host_memory.DIRECTORY] = str(memory)
+        environment[fault_points.HOST] = self._settings.id
         self._template = Template(
             self._host,
             self._settings.log,

@@ -248,6 +248,7 @@ class Snapshots:
         """Makes one that is still kept the one that counts."""
         self.committed, self.committed_at = snapshot, time.monotonic()
         self.exposed = True
+        history.tell_holders(snapshot.homes)
 
     async def restore(self, world: World, snapshot: Snapshot | None = None) -> None:
         """Brings the snapshot that counts, or another that is kept, into a new world, from whoever has the bytes.

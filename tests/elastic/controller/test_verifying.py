@@ -1,4 +1,4 @@
-"""Runs whose results are executed again on other hosts: who is found out, what happens then, and to whom nothing does."""
+"""Runs whose results are executed again elsewhere: who is found out, what follows, and to whom nothing happens."""
 
 import asyncio
 
