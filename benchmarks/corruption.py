@@ -101,7 +101,7 @@ class Verified(ElasticTraining):
             "host": host,
             "found": event.kind == "corruption",
             "named": named,
-            "went_back": event.facts.get("goes_back_to") is not None,
+            "went_back": event.facts.get("goes_back", False),
             "seconds": event.at - began,
             "from_step": step,
             "event": event.at,

@@ -28,7 +28,8 @@ Told by the controller:
     verified_snapshot  that gave the same: number, operation
     not_verified that could not be done: number, operation, why
     corruption   that gave something else: host (empty if nobody knows whose fault it was), what, shards, reads (numbers
-                 of values that were wrong), executions, goes_back_to (an operation, or null)
+                 of values that were wrong), executions, goes_back (whether the run's arrays were wrong)
+    went_back    the last verified snapshot counts again: operation
     callback     the client is asked to run a function: function (a number of this run), arguments (their digest)
     repeated     a call that a replay makes again is answered from the account: function, arguments
     compiled     program, seconds

@@ -25,6 +25,7 @@ class Finding:
         reads: those that the client had read already.
         goes_back: whether the run's own arrays were wrong.
         executions: how many were compared.
+        reason: why the host is quarantined.
         replay: the comparison of later reads with what the run gives after it went back.
         time: when it was found, RFC 3339.
     """
@@ -35,6 +36,7 @@ class Finding:
     reads: Sequence[Shard]
     goes_back: bool
     executions: int
+    reason: str = ""
     replay: Verification | None = None
     time: str = field(default_factory=now_text)
 
@@ -58,27 +60,27 @@ class Finding:
             )
         wrong = own if own.digests != found.right.digests else _first_wrong(executions, found.right)
         shards = wrong.differing(found.right)
-        who = f"host {found.culprit} computed wrongly" if found.culprit else "a host, which cannot be told, was wrong"
         whose = "" if wrong is own else " when it was executed again, while the run was right"
-        text = f"{who} {where}{whose}: {words(wrong, shards)}"
+        how = f"computed wrongly {where}{whose}: {words(wrong, shards)}"
         if reads:
-            text += f"; the client had read {_count(len(reads), 'wrong value')} already"
-        return cls(text, found.culprit, shards, reads, goes_back, len(executions))
+            how += f"; the client had read {_count(len(reads), 'wrong value')} already"
+        what = f"host {found.culprit} {how}" if found.culprit else f"nobody can say which host {how}"
+        return cls(what, found.culprit, shards, reads, goes_back, len(executions), f"it {how}")
 
     @property
     def wrong_reads(self) -> int:
         """How many wrong values the client has read, as far as is known."""
         return len(self.reads) + (len(self.replay.different) if self.replay is not None else 0)
 
-    def told(self, operation: int) -> dict[str, Any]:
-        """For the history; `operation` is where the journal begins."""
+    def told(self) -> dict[str, Any]:
+        """For the history."""
         return {
             "host": self.host,
             "what": self.what,
             "shards": len(self.shards),
             "reads": [read.read for read in self.reads],
             "executions": self.executions,
-            "goes_back_to": operation if self.goes_back else None,
+            "goes_back": self.goes_back,
         }
 
 

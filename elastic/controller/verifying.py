@@ -177,14 +177,14 @@ class Verifying:
         finding = Finding.of(executions, found, start.position, end.position, reads, goes_back)
         self._findings.append(finding)
         log.error("%s", finding.what)
-        history.tell("corruption", **finding.told(self._line.journal.start))
+        history.tell("corruption", **finding.told())
         if found.right is None:
             self._gave_up, self.problem = True, finding.what
         if not goes_back:
             await self._passed(end)
-            self._worlds.quarantine(found.culprit, finding.what)
+            self._worlds.quarantine(finding.host, finding.reason)
         else:
-            await self._go_back(found, finding)
+            await self._go_back(finding)
 
     async def _passed(self, end: Snapshot) -> None:
         self._verified += not self._gave_up
@@ -200,7 +200,7 @@ class Verifying:
         self._placements = [(position, hosts) for position, hosts in self._placements if position > snapshot.position]
         self._keep_from(snapshot)
 
-    async def _go_back(self, found: Verdict, finding: Finding) -> None:
+    async def _go_back(self, finding: Finding) -> None:
         """Computes again everything since the verified snapshot, without the culprit if there is one."""
         forgotten = self._line.forgotten
         world = await self._line.world()
@@ -213,7 +213,9 @@ class Verifying:
         self._line.journal.rewind()
         self._placements.clear()
         self._count = 0
-        self._worlds.quarantine(found.culprit, finding.what)
-        failure = HostLostError(found.culprit, finding.what, _DETECTED_BY)
+        history.tell("moving", host=finding.host, reason=finding.what)
+        history.tell("went_back", operation=self._line.journal.start)
+        self._worlds.quarantine(finding.host, finding.reason)
+        failure = HostLostError(finding.host, finding.reason if finding.host else finding.what, _DETECTED_BY)
         await self._recovery.recover(failure, "corrected", began)
         finding.replay = self._recovery.verification
