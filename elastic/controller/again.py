@@ -7,7 +7,7 @@ and then asked for digests. Nothing of it reaches the client, and nothing of it 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from elastic import wire
@@ -42,8 +42,10 @@ class Again:
         reads = (entry for entry in self._entries(start, end) if entry.seen is not None)
         return shards | {_shard_of(entry): entry.seen or b"" for entry in reads}
 
-    async def execute(self, start: Snapshot, end: Snapshot, hosts: Sequence[str]) -> Execution:
-        """Once, with these hosts for the virtual devices.
+    async def execute(
+        self, start: Snapshot, end: Snapshot, hosts: Sequence[str], wanted: Collection[Shard]
+    ) -> Execution:
+        """Once, with these hosts for the virtual devices; what becomes of the shards that are wanted.
 
         Raises `WorldLost`, `PoolError`, `SnapshotError` or `DataLossError` if that is not possible, and `WorldLost` if
         the client has left meanwhile.
@@ -55,9 +57,8 @@ class Again:
             await self._snapshots.restore(world, start)
             if self._line.forgotten != forgotten:
                 raise WorldLost(HostLostError("", "the client has left meanwhile"))
-            asked = self._tell(world, self._entries(start, end))
-            shards = (Shard(*key) for key, record in end.records.items() if record[2] == "bytes")
-            asked |= {shard: _digest(world, shard.array, shard.device, None) for shard in shards}
+            asked = self._tell(world, self._entries(start, end), wanted)
+            asked |= {shard: _digest(world, shard.array, shard.device, None) for shard in wanted if not shard.read}
             digests = dict(zip(asked, await asyncio.gather(*asked.values()), strict=True))
             if world.failure is not None:
                 raise WorldLost(world.failure)
@@ -69,7 +70,10 @@ class Again:
         """Has later replays be compared with the right values of reads; those that gave the client another."""
         wrong = []
         for entry in self._entries(start, end):
-            if entry.seen is not None and (digest := right.digests[_shard_of(entry)]) != entry.seen:
+            if entry.seen is None:
+                continue
+            digest = right.digests.get(_shard_of(entry), entry.seen)
+            if digest != entry.seen:
                 entry.seen = digest
                 wrong.append(_shard_of(entry))
         return wrong
@@ -77,13 +81,14 @@ class Again:
     def _entries(self, start: Snapshot, end: Snapshot) -> list[Entry]:
         return self._line.journal.between(start.position, end.position)
 
-    def _tell(self, world: World, entries: Iterable[Entry]) -> dict[Shard, asyncio.Future[bytes]]:
+    def _tell(
+        self, world: World, entries: Iterable[Entry], wanted: Collection[Shard]
+    ) -> dict[Shard, asyncio.Future[bytes]]:
         """Tells it everything; of what the client has read, only the digests are asked for."""
         reads = {}
         for entry in entries:
-            if entry.seen is not None:
-                _, _, array, device, strides, _ = entry.message()
-                reads[_shard_of(entry)] = _digest(world, array, device, strides)
+            if entry.command is Command.READ and (read := _shard_of(entry)) in wanted:
+                reads[read] = _digest(world, read.array, read.device, entry.message()[4])
             elif not entry.settled:
                 far = entry.without_file if entry.command in NAME_FILES else None
                 world.post(entry.devices, entry.header, entry.payload, far)

@@ -123,6 +123,7 @@ class Run:
                 again,
                 keep_from=lambda snapshot: self._saving.forget_before(snapshot),
                 start=self._start,
+                give_up=self._give_up,
             )
         self._saving = Saving(
             snapshot_budget,

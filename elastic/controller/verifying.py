@@ -32,6 +32,9 @@ _VERIFIED, _NEXT = "verified", "to be verified"
 _MOST = 100
 """Findings that are remembered."""
 
+_MOST_RETURNS = 3
+"""How often in a row a run goes back to the same snapshot without knowing whose fault it is."""
+
 _ONE_HOST = "results cannot be verified: it takes a second host that is in use by nobody else"
 _DETECTED_BY = "the controller, which compared executions"
 
@@ -50,9 +53,10 @@ class Verifying:
         *,
         keep_from: Callable[[Snapshot], None],
         start: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
+        give_up: Callable[[HostLostError], None],
     ) -> None:
         """`every` is in snapshots. `keep_from(snapshot)`: the run will never go back behind this one. `start(work)`
-        does something in the background."""
+        does something in the background, `give_up` ends the run."""
         self.problem = ""
         """Why the last attempt to verify came to nothing, or why there will be none; empty if all is well."""
         self._every = every
@@ -63,6 +67,9 @@ class Verifying:
         self._again = again
         self._keep_from = keep_from
         self._start = start
+        self._give_up = give_up
+        self._returns = 0
+        """How often the run has gone back to the verified snapshot, and nobody was named."""
         self._gave_up = False
         self._count = 0
         """Snapshots since the last that was to be verified."""
@@ -143,7 +150,7 @@ class Verifying:
         executions = [own]
         try:
             while (hosts := next_hosts(executions, self._worlds.usable)) is not None:
-                executions.append(await self._again.execute(start, end, hosts))
+                executions.append(await self._again.execute(start, end, hosts, own.digests))
                 self._executions += 1
         except (StatusError, PoolError, SnapshotError) as error:
             if self._line.forgotten == forgotten:
@@ -188,7 +195,7 @@ class Verifying:
 
     async def _passed(self, end: Snapshot) -> None:
         self._verified += not self._gave_up
-        self._at = time.monotonic()
+        self._at, self._returns = time.monotonic(), 0
         self._take_as_it_is(end)
         if not self._gave_up:
             history.tell("verified_snapshot", number=end.number, operation=end.position)
@@ -217,5 +224,9 @@ class Verifying:
         history.tell("went_back", operation=self._line.journal.start)
         self._worlds.quarantine(finding.host, finding.reason)
         failure = HostLostError(finding.host, finding.reason if finding.host else finding.what, _DETECTED_BY)
+        self._returns = 0 if finding.host else self._returns + 1
+        if self._returns > _MOST_RETURNS:
+            self._give_up(failure)
+            return
         await self._recovery.recover(failure, "corrected", began)
         finding.replay = self._recovery.verification

@@ -255,6 +255,38 @@ def test_a_program_that_gives_something_else_each_time_is_told_as_such_and_accus
     verified(play)
 
 
+def test_an_error_that_is_everywhere_accuses_nobody_and_is_computed_again():
+    async def play(pool):
+        pool.spoiled = True
+        step = await pool.load()
+        y = pool.execute(step, pool.put(b"x"))
+        await pool.wait(y)
+        pool.spoiled = False
+        await pool.verify()
+        (finding,) = pool.findings
+        assert (finding.host, finding.goes_back) == ("", True)
+        assert finding.what.startswith("nobody can say which host computed wrongly between operations 0 and 3: ")
+        change = await pool.recovered.get()
+        assert (change.kind, change.host, len(pool.hosts)) == ("corrected", "", 3)
+        assert await pool.read(y) == made_by(step, b"x")
+
+    verified(play)
+
+
+def test_a_run_that_is_wrong_again_and_again_without_a_culprit_is_given_up():
+    async def play(pool):
+        pool.spoiled = True
+        step = await pool.load()
+        pool.execute(step, pool.put(b"x"))
+        for _ in range(4):
+            assert pool.failures == []
+            await pool.verify()
+        (failure,) = pool.failures
+        assert "nobody can say which host computed wrongly" in str(failure)
+
+    verified(play)
+
+
 # When other things happen at the same time
 
 
