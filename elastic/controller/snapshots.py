@@ -141,18 +141,18 @@ class Snapshots:
         """Sends what only one host has any more to a second one, or makes its parity. Raises `SnapshotError`."""
         self.exposed = False
         try:
+            snapshot = self.committed
+            again = await self._protect_again(snapshot)
+            if self.committed is snapshot:
+                self.committed = again
+                history.tell_holders(self.committed.homes)
             for key, snapshot in list(self.also_kept.items()):
                 again = await self._protect_again(snapshot)
                 if self.also_kept.get(key) is snapshot:
                     self.also_kept[key] = again
-            snapshot = self.committed
-            again = await self._protect_again(snapshot)
         except SnapshotError:
             self.exposed = True
             raise
-        if self.committed is snapshot:
-            self.committed = again
-            history.tell_holders(self.committed.homes)
 
     async def _protect_again(self, snapshot: Snapshot) -> Snapshot:
         shards = [record for record in snapshot.records.values() if record[2] == "bytes"]

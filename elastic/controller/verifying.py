@@ -70,7 +70,8 @@ class Verifying:
         self._give_up = give_up
         self._returns = 0
         """How often the run has gone back to the verified snapshot, and nobody was named."""
-        self._gave_up = False
+        self._hopeless = False
+        """Whether the program does not give the same each time, so that there is nothing to compare."""
         self._count = 0
         """Snapshots since the last that was to be verified."""
         self._placements: list[tuple[int, tuple[str, ...]]] = []
@@ -99,7 +100,7 @@ class Verifying:
         """The client whose arrays these were has left."""
         self._snapshots.also_kept.pop(_VERIFIED, None)
         self._placements.clear()
-        self._count, self._gave_up, self.problem = 0, False, ""
+        self._count, self._hopeless, self.problem = 0, False, ""
 
     def taken(self, snapshot: Snapshot, placement: Placement) -> None:
         """A snapshot was taken, and is about to count."""
@@ -109,10 +110,10 @@ class Verifying:
         if self._busy:
             return
         much = self._line.keeps_much
-        if len(self._worlds.usable) < 2 and not self._gave_up:
+        if len(self._worlds.usable) < 2 and not self._hopeless:
             self.problem = _ONE_HOST
             self._take_as_it_is(snapshot)
-        elif self._gave_up or (self.problem and much):
+        elif self._hopeless or (self.problem and much):
             self._take_as_it_is(snapshot)
         elif self._count >= self._every or self.problem or much:
             self._count = 0
@@ -186,19 +187,19 @@ class Verifying:
         log.error("%s", finding.what)
         history.tell("corruption", **finding.told())
         if found.right is None:
-            self._gave_up, self.problem = True, finding.what
-        if not goes_back:
+            self._hopeless, self.problem = True, finding.what
+            self._take_as_it_is(end)
+        elif goes_back:
+            await self._go_back(finding)
+        else:
             await self._passed(end)
             self._worlds.quarantine(finding.host, finding.reason)
-        else:
-            await self._go_back(finding)
 
     async def _passed(self, end: Snapshot) -> None:
-        self._verified += not self._gave_up
+        self._verified += 1
         self._at, self._returns = time.monotonic(), 0
         self._take_as_it_is(end)
-        if not self._gave_up:
-            history.tell("verified_snapshot", number=end.number, operation=end.position)
+        history.tell("verified_snapshot", number=end.number, operation=end.position)
         await self._snapshots.tidy()
 
     def _take_as_it_is(self, snapshot: Snapshot) -> None:
@@ -210,7 +211,10 @@ class Verifying:
     async def _go_back(self, finding: Finding) -> None:
         """Computes again everything since the verified snapshot, without the culprit if there is one."""
         forgotten = self._line.forgotten
-        world = await self._line.world()
+        try:
+            world = await self._line.world()
+        except StatusError:
+            return  # The run has failed.
         if self._line.forgotten != forgotten:
             return
         began = time.monotonic()
