@@ -292,7 +292,7 @@ class PlayedExecutor:
                 value = made if isinstance(made, StatusError) else digest_of(made + bytes([place]))
                 if self.host.flips and device == min(self._owns) and isinstance(value, bytes):
                     self.host.flips -= 1
-                    value = bytes([value[0] ^ 1]) + value[1:]
+                    value = bytes([value[0] ^ self.host.incarnation]) + value[1:]  # Each in its own way.
                 if self._pool.spoiled and self.generation > 0 and isinstance(value, bytes):
                     value = digest_of(value)
                 if self._pool.unsteady and isinstance(value, bytes):
