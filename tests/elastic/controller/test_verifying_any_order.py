@@ -36,6 +36,8 @@ class Watched(Client):
             hosts = sorted(self.pool.hosts)
             self.wrong.add(hosts[number % len(hosts)])
             self.pool.hosts[hosts[number % len(hosts)]].flips = 1
+            self.put(b"seed")
+            self.execute([number])
 
     def snapshot(self, how):
         if not self.pool.run._snapshots.exposed:  # Who is quarantined is one more host that is lost.
@@ -47,6 +49,8 @@ class Watched(Client):
 
     async def settle(self):
         """From now on nobody is wrong any more; returns when all has been verified."""
+        if self.values:
+            await self.pool.wait(max(self.values))
         for host in self.pool.all_hosts:
             host.flips = 0
         verifying = self.pool.run._verifying
