@@ -31,7 +31,7 @@ def test_a_bit_that_flips_is_found_and_the_numbers_end_up_right(tmp_path: Path) 
         wait_until(lambda: '"event": "corruption"' in told.read_text(), 60)
         pace.write_text(str(STEPS))
         assert run.finish(120) == 0
-        assert "host h2 computed wrongly" in run.text
+        assert "host h2 was lost: it computed wrongly between operations" in run.text
         wrong = [index for index, line in enumerate(run.output) if line != undisturbed.output[index]]
         # Steps 12 and 13 may have been read before they were known to be wrong; what comes behind them is right.
         assert all("step 12 " in run.output[index] or "step 13 " in run.output[index] for index in wrong)
