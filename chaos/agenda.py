@@ -98,4 +98,5 @@ class Agenda:
         if FAULTS[planned.fault].target is Target.HOST and not hosts:
             hosts = tuple(sorted(lot.sample(self._plan.host_names, planned.count)))
         number = next(self._numbers)
-        return Injection(number, planned.fault, moment, hosts, planned.lasts, planned.point, planned.share)
+        how = (planned.lasts, planned.point, planned.share, planned.device)
+        return Injection(number, planned.fault, moment, hosts, *how)

@@ -60,7 +60,8 @@ def _noticed(history: History, fault: Event, at_last: float) -> Event | None:
     Of a fault that need not be noticed only the first counts.
     """
     after = [event for event in history if fault.at <= event.at <= at_last]
-    of_hosts = (event for event in after if event.kind in ("lost", "gone", "moving") and event.host in fault.hosts)
+    signs = ("lost", "gone", "moving", "corruption")
+    of_hosts = (event for event in after if event.kind in signs and event.host in fault.hosts)
     if not fault["must_be_noticed"]:
         return _first(of_hosts)
     # Of a world that is still being formed nobody is told that it is lost: the next one is formed.

@@ -27,6 +27,7 @@ class Fault:
         noticed: whether the run must notice it, provided that it lasts at least `NOTICEABLE_S`.
         ends_run: the run cannot survive it; what is checked is how it ends.
         changes_pool: the hosts must stand in networks of their own, which needs root.
+        silent: only a run that verifies its results can find it out.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Fault:
     noticed: bool = True
     ends_run: bool = False
     changes_pool: bool = False
+    silent: bool = False
 
 
 NOTICEABLE_S = 2.0
@@ -104,6 +106,13 @@ FAULTS = {
             Target.POINT,
             f"the next process that comes to a point is killed there: {', '.join(POINTS)}",
             takes_memory=True,
+        ),
+        Fault(
+            "flip-bit",
+            Target.HOST,
+            "one bit of an array that a device of the host is about to use is changed; nothing else shows it",
+            noticed=False,
+            silent=True,
         ),
         Fault("kill-controller", Target.RUN, "the controller gets SIGKILL, which ends the run", ends_run=True),
         Fault("kill-client", Target.RUN, "the script gets SIGKILL, which ends the run", ends_run=True),

@@ -26,7 +26,13 @@ Told by the controller:
     forgotten    the client has left; what it had is given up: operation
     waited       the client, which had been given all that it had asked for, asked for more after so long: seconds
     read         the client got a value: number (grows in the order of asking), generation, digest
-    verified     a read was replayed: equal, what
+    verified     a read was replayed: equal, what, and number if it is not
+    compared     what lies before a snapshot was executed again: number, operation, executions, seconds
+    verified_snapshot  that gave the same: number, operation
+    not_verified that could not be done: number, operation, why
+    corruption   that gave something else: host (empty if nobody knows whose fault it was), what, shards, reads (numbers
+                 of values that were wrong), executions, goes_back (whether the run's arrays were wrong)
+    went_back    the last verified snapshot counts again: operation
     callback     the client is asked to run a function: function (a number of this run), arguments (their digest)
     repeated     a call that a replay makes again is answered from the account: function, arguments
     compiling    a host begins to compile: program

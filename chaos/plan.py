@@ -9,7 +9,7 @@ from chaos.faults import FAULTS, NOTICEABLE_S, Fault
 STEP = r"\b(?:step|epoch|iter|iteration)\s*[:=#]?\s*(\d+)"
 """How a line that a script prints tells its step, unless the plan says otherwise; upper or lower case."""
 
-EVENTS = ("lost", "generation", "restored", "recovered", "snapshot", "joined", "gone")
+EVENTS = ("lost", "generation", "restored", "recovered", "snapshot", "joined", "gone", "compared", "corruption")
 """Events of a history that a fault may wait for."""
 
 
@@ -68,6 +68,7 @@ class PlannedFault:
         lasts: seconds until it is taken back.
         point: where a process dies.
         share: of its time, that a slow process gets.
+        device: of its host, that computes wrongly; None for the first.
     """
 
     fault: str
@@ -77,6 +78,7 @@ class PlannedFault:
     lasts: float | None = None
     point: str | None = None
     share: float = 0.5
+    device: int | None = None
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,7 @@ class Injection:
     lasts: float | None = None
     point: str | None = None
     share: float = 0.5
+    device: int | None = None
 
     @property
     def kind(self) -> Fault:
@@ -109,6 +112,7 @@ class Plan:
     """Faults, and the pool that they hit.
 
     Attributes:
+        verify_every: so many snapshots the run verifies its results; 0 if it does not.
         seed: repeats what is drawn; None to have one chosen.
         until: seconds after which nothing is drawn any more; None for the whole run.
         allow_data_loss: the run may fail, as long as nothing that it said before was wrong.
@@ -125,6 +129,7 @@ class Plan:
     spares: int = 0
     on_loss: str = "stack"
     snapshot_budget: float = 0.1
+    verify_every: int = 0
     seed: int | None = None
     until: float | None = None
     allow_data_loss: bool = False

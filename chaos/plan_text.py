@@ -20,7 +20,7 @@ from chaos.plan import EVENTS, AtEvent, AtStep, AtTime, Every, Injection, Plan, 
 ON_LOSS = ("stack", "spare", "wait")
 RANDOM = "random"
 _PLAN_KEYS = tuple(field.name for field in dataclasses.fields(Plan))
-_FAULT_KEYS = ("fault", "host", "count", "point", "for", "share", "at", "every", "mtbf", "times")
+_FAULT_KEYS = ("fault", "host", "count", "point", "for", "share", "device", "at", "every", "mtbf", "times")
 _WHENS = ("at", "every", "mtbf")
 
 
@@ -42,6 +42,7 @@ def parse(text: str) -> Plan:
         spares=_whole(data, "spares", defaults.spares, least=0),
         on_loss=_one_of(data.get("on_loss", defaults.on_loss), ON_LOSS, "on_loss"),
         snapshot_budget=_seconds(data, "snapshot_budget", defaults.snapshot_budget, "the plan", least=0.0),
+        verify_every=_whole(data, "verify_every", defaults.verify_every, least=0),
         seed=_whole(data, "seed", None, least=0),
         until=_seconds(data, "until", None, "the plan"),
         allow_data_loss=_flag(data, "allow_data_loss"),
@@ -70,6 +71,8 @@ def check(plan: Plan) -> None:
         kind = FAULTS[planned.fault]
         if kind.ends_run:
             raise PlanError(f"fault {number}: {planned.fault} ends the run; {may}")
+        if kind.silent and not plan.verify_every:
+            raise PlanError(f"fault {number}: only a run that verifies finds {planned.fault}; say `verify_every: 1`")
         if kind.target is Target.HOST and kind.takes_memory:
             hit = set(planned.hosts) or set(plan.host_names[: planned.count])
             at_once = together.setdefault(planned.when, set())
@@ -93,7 +96,7 @@ def dump(plan: Plan) -> str:
 def settled(plan: Plan, injections: Sequence[Injection]) -> Plan:
     """The plan that does exactly this, and draws nothing."""
     faults = tuple(
-        PlannedFault(one.fault, one.when, one.hosts, lasts=one.lasts, point=one.point, share=one.share)
+        PlannedFault(one.fault, one.when, one.hosts, 1, one.lasts, one.point, one.share, one.device)
         for one in injections
     )
     return dataclasses.replace(plan, faults=faults)
@@ -116,6 +119,8 @@ def _fault(data: Any, where: str, plan: Plan) -> PlannedFault:
         raise PlanError(f"{where}: it is not taken back, so it has no `for`")
     if name != "slow" and "share" in data:
         raise PlanError(f"{where}: only `slow` has a share; leave it out")
+    if not kind.silent and "device" in data:
+        raise PlanError(f"{where}: only `flip-bit` has a device; leave it out")
     count = _whole(data, "count", 1, where, least=1)
     if count > len(plan.host_names) or (hosts and "count" in data):
         raise PlanError(f"{where}: `count` says how many hosts are drawn, of {len(plan.host_names)}")
@@ -130,6 +135,7 @@ def _fault(data: Any, where: str, plan: Plan) -> PlannedFault:
         lasts=_seconds(data, "for", kind.lasts, where),
         point=_one_of(data.get("point"), POINTS, f"{where}: point") if kind.target is Target.POINT else None,
         share=share,
+        device=_whole(data, "device", None, where, least=0),
     )
 
 
@@ -182,6 +188,8 @@ def _dump_fault(planned: PlannedFault) -> dict[str, Any]:
         data["for"] = planned.lasts
     if planned.share != PlannedFault.share:
         data["share"] = planned.share
+    if planned.device is not None:
+        data["device"] = planned.device
     when = planned.when
     if isinstance(when, (Every, Poisson)):
         data |= {"every": when.seconds} if isinstance(when, Every) else {"mtbf": when.mtbf}

@@ -32,6 +32,7 @@ def schema() -> dict[str, Any]:
                 "exclusiveMaximum": 1,
                 "default": Plan.snapshot_budget,
             },
+            "verify_every": {"type": "integer", "minimum": 0, "default": Plan.verify_every},
             "seed": {"type": "integer", "minimum": 0},
             "until": _SECONDS,
             "allow_data_loss": {"type": "boolean", "default": False},
@@ -57,6 +58,7 @@ def _fault() -> dict[str, Any]:
             "point": {"oneOf": [{"const": point, "description": text} for point, text in POINTS.items()]},
             "for": _SECONDS,
             "share": {**_SECONDS, "exclusiveMaximum": 1},
+            "device": {"type": "integer", "minimum": 0},
             "at": {
                 "oneOf": [
                     _object(step={"type": "integer", "minimum": 0}),

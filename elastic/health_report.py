@@ -29,6 +29,7 @@ def nothing(reason: str, pool: Report | None = None) -> Report:
         "hosts": [],
         "snapshot": None,
         "checkpoint": None,
+        "verification": None,
         "journal": None,
         "goodput": None,
         "failures": [],
@@ -37,7 +38,8 @@ def nothing(reason: str, pool: Report | None = None) -> Report:
 
 def of_run(report: Report, pool: Report) -> Report:
     """The report on a pool that has one run and nothing else."""
-    return {"checkpoint": None, "goodput": None, **report, "pool": pool, "runs": [report["run"]]}
+    absent = dict.fromkeys(("checkpoint", "goodput", "verification"))
+    return {**absent, **report, "pool": pool, "runs": [report["run"]]}
 
 
 def of_pool(view: PoolView, answers: Mapping[str, Report | str], pool: Report, wanted: int = 0) -> Report:
@@ -75,6 +77,7 @@ def of_pool(view: PoolView, answers: Mapping[str, Report | str], pool: Report, w
         "hosts": hosts,
         "snapshot": first["snapshot"] if first else None,
         "checkpoint": first.get("checkpoint") if first else None,
+        "verification": first.get("verification") if first else None,
         "journal": first["journal"] if first else None,
         "goodput": first.get("goodput") if first else None,
         "failures": failures[-_MOST_FAILURES:],

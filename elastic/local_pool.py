@@ -77,6 +77,7 @@ class LocalPool:
         checkpoint_every: how often that is done, in seconds.
         metrics: ``HOST:PORT`` where the controller serves Prometheus' metrics; port 0 is any (see `metrics_url`).
         trace: a file for a Chrome trace of the run; it is replaced.
+        verify_every: so many snapshots, what was computed is executed again on other hosts and compared; 0 for never.
         base_dir: where the run directory is made; /dev/shm by default.
     """
 
@@ -95,6 +96,7 @@ class LocalPool:
         checkpoint_every: float = STORE_EVERY_S,
         metrics: str | None = None,
         trace: Path | None = None,
+        verify_every: int = 0,
         base_dir: str | os.PathLike[str] | None = None,
     ) -> None:
         self.hosts = hosts
@@ -110,6 +112,7 @@ class LocalPool:
         self.trace = trace
         self.metrics_url = ""
         """Where the metrics are, once the pool runs."""
+        self.verify_every = verify_every
         self.log_dir = None if log_dir is None else Path(log_dir)
         self._base = None if base_dir is None else Path(base_dir)
         self._directory: RunDirectory | None = None
@@ -154,6 +157,8 @@ class LocalPool:
         command += ["--on-loss", self.on_loss]
         if self.checkpoint is not None:
             command += ["--checkpoint", str(self.checkpoint), "--checkpoint-every", str(self.checkpoint_every)]
+        if self.verify_every:
+            command += ["--verify-every", str(self.verify_every)]
         if self.listen is not None:
             command += ["--listen", self.listen]
         if self.metrics is not None:
@@ -201,6 +206,7 @@ class LocalPool:
                 raise UsageError(f"checkpoints cannot be stored in {self.checkpoint}: {why}") from error
         if self.checkpoint_every <= 0:
             raise UsageError(f"checkpoints are stored every so many seconds, more than 0; not {self.checkpoint_every}")
+        self._check_verifying()
         if self.listen is not None:
             pool_size.check_listen(self.listen)
         if self.metrics is not None:
@@ -210,6 +216,17 @@ class LocalPool:
                 self.trace.write_bytes(b"")
             except OSError as error:
                 raise UsageError(f"the trace cannot be written to {self.trace}: {error.strerror}") from error
+
+    def _check_verifying(self) -> None:
+        if self.verify_every < 0:
+            raise UsageError(f"every so many snapshots are verified, 0 for none; not {self.verify_every}")
+        if self.verify_every and self.hosts + self.spares < 2:
+            raise UsageError("with one host results cannot be verified: it takes another one; ask for 2 hosts, or more")
+        if self.verify_every and (self.checkpoint is not None or self.on_loss == Policy.SURFACE):
+            raise UsageError(
+                "a run with --verify-every goes back to what it has verified, which --checkpoint and --on-loss surface "
+                "do not know of; leave one of them out"
+            )
 
     def child_variables(self) -> dict[str, str]:
         """The environment of the pool's processes."""

@@ -29,7 +29,7 @@ class HostRecovered:
     operations_replayed: int = 0
 
     def __str__(self) -> str:
-        what = f"host {self.host} {'was lost' if self.lost else 'changed'}: {self.reason}"
+        what = f"host {self.host} {'was lost' if self.lost else 'changed'}: {self.reason}" if self.host else self.reason
         return f"{what}; the run went on after {self.seconds:.2f} s: {self.plan}"
 
     @property

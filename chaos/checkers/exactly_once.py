@@ -41,6 +41,8 @@ def _lineage(history: History) -> list[str]:
     for event in history:
         if event.kind in ("snapshot", "forgotten"):
             counts, empty = event["operation"], event.kind == "forgotten"
+        elif event.kind == "went_back":
+            counts = event["operation"]
         elif event.kind == "restored":
             restored[event["generation"]] = event["operation"]
         elif event.kind == "replay":

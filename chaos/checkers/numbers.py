@@ -8,12 +8,18 @@ from chaos.history import Event, History
 
 def numbers(evidence: Evidence) -> Verdict:
     """The values in the order in which they were asked for, by their digests; and how the script ended."""
-    clean, chaos = _reads(evidence.clean), _reads(evidence.chaos)
-    problems = [
-        f"value {index} is {ours['digest']}, and {plain['digest']} when nothing happens"
+    clean, chaos, told = _reads(evidence.clean), _reads(evidence.chaos), _told_as_wrong(evidence.chaos)
+    wrong = [
+        (index, ours, plain)
         for index, (ours, plain) in enumerate(zip(chaos, clean, strict=False), 1)
         if ours["digest"] != plain["digest"]
     ]
+    problems = [
+        f"value {index} is {ours['digest']}, and {plain['digest']} when nothing happens"
+        for index, ours, plain in wrong
+        if ours["number"] not in told
+    ]
+    remarks = [f"value {index} was wrong, as the run said" for index, ours, _ in wrong if ours["number"] in told]
     if not clean:
         problems.append("the script read no value, so there is nothing to compare")
     if evidence.clean.failed:
@@ -23,8 +29,12 @@ def numbers(evidence: Evidence) -> Verdict:
             problems.append(f"the script read {len(chaos)} values, and {len(clean)} when nothing happens")
         if evidence.chaos.failed and not evidence.clean.failed:
             problems.append(f"the script ended with exit code {_code(evidence.chaos)}")
-    problems += [f"a replay gave another value: {event['what']}" for event in _differing(evidence.chaos)]
-    return verdict("numbers", problems, f"{len(chaos)} values", _printed(evidence))
+    problems += [
+        f"a replay gave another value: {event['what']}"
+        for event in _differing(evidence.chaos)
+        if event.facts.get("number") not in told
+    ]
+    return verdict("numbers", problems, f"{len(chaos)} values", remarks + _printed(evidence))
 
 
 def _reads(history: History) -> list[Event]:
@@ -33,6 +43,13 @@ def _reads(history: History) -> list[Event]:
 
 def _differing(history: History) -> list[Event]:
     return [event for event in history.of("verified") if not event["equal"]]
+
+
+def _told_as_wrong(history: History) -> set[int]:
+    """The values, by number, of which the run has said that they were wrong: it had found corruption."""
+    found = history.of("corruption")
+    reads = {number for event in found for number in event["reads"]}
+    return reads | {event["number"] for event in _differing(history) if found and "number" in event.facts}
 
 
 def _code(history: History) -> int:

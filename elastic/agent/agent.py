@@ -4,10 +4,10 @@ The connection to a controller carries events to it - {"standby": pid, "address"
 {"done": order, "problem", "seconds": of a processor, that copies took since the last}, {"beat": executors that moved},
 with "refusals" if more connections were refused, {"draining": reason}, {"checked": seconds since all devices passed a
 health check}, {"wrong_result": what is wrong with a device} - and orders from it - {"use": pid}, {"want": "standby"},
-{"kill": pid}, and on the host's memory {"send": digests, "to": address, "order"}, {"make": jobs, "order"} (see
-`elastic.agent.parity`), {"keep": digests, "order"}, {"store": [digest, path], "mark": of what is held apart or None,
-"order"}, {"let_go": mark, "order"} and {"fetch": [digest, bytes, path], "order"}. When it ends, the executors it used
-are killed: nobody is left who could tell them anything.
+{"kill": pid}, {"quarantine": what its devices computed wrongly}, and on the host's memory {"send": digests, "to":
+address, "order"}, {"make": jobs, "order"} (see `elastic.agent.parity`), {"keep": digests, "order"}, {"store": [digest,
+path], "mark": of what is held apart or None, "order"}, {"let_go": mark, "order"} and {"fetch": [digest, bytes, path],
+"order"}. When it ends, the executors it used are killed: nobody is left who could tell them anything.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import elastic
-from elastic import host_memory, tls, wire
+from elastic import fault_points, host_memory, tls, wire
 from elastic.agent import blocks, parity
 from elastic.agent.beats import BEAT_S, Beats
 from elastic.agent.copies import ROLE, Receiver, send
@@ -145,6 +145,7 @@ class Agent:
         self._receiver = Receiver(memory, self._meter)
         environment = executor_environment(dict(os.environ))
         environment[host_memory.DIRECTORY] = str(memory)
+        environment[fault_points.HOST] = self._settings.id
         self._template = Template(
             self._host,
             self._settings.log,
@@ -240,6 +241,8 @@ class Agent:
             self._replace_standby()
         elif "kill" in order:
             self._template.kill(order["kill"])
+        elif "quarantine" in order:
+            self.health.found_wrong(str(order["quarantine"]))
         elif "send" in order:
             memory, secret = self._settings.memory, self._settings.secret
             self._work(order, lambda: send(memory, order["send"], order["to"], secret))

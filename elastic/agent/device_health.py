@@ -152,6 +152,10 @@ class DeviceHealth:
         """Seconds since all devices passed a check; None if they never did."""
         return None if self._checked is None else time.monotonic() - self._checked
 
+    def found_wrong(self, what: str) -> None:
+        """Somebody else has found out that its devices computed something wrongly."""
+        self._take(what, time.monotonic())
+
     async def keep(self) -> None:
         """Checks again and again; ends only by being cancelled."""
         if self._every == 0:

@@ -223,4 +223,5 @@ def _options(plan: Plan) -> list[str]:
     return [
         *(f"--hosts={plan.hosts}", f"--devices-per-host={plan.devices_per_host}", f"--spares={plan.spares}"),
         *(f"--on-loss={plan.on_loss}", f"--snapshot-budget={plan.snapshot_budget}"),
+        f"--verify-every={plan.verify_every}",
     ]

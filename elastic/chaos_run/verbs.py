@@ -39,6 +39,7 @@ class Verbs:
             "preempt": self._preempt,
             "cut": self._cut,
             "die": self._arm,
+            "flip-bit": self._flip,
             "kill-controller": lambda _: self._run.who.signal([self._run.who.controller()], signal.SIGKILL),
             "kill-client": lambda _: self._run.who.signal([self._run.who.client()], signal.SIGKILL),
         }
@@ -157,6 +158,10 @@ class Verbs:
         for host in injection.hosts:
             network.cut(host)
         self._lasts(injection, heal)
+
+    def _flip(self, injection: Injection) -> None:
+        for host in injection.hosts:
+            fault_points.arm_flip(self._run.points, host, f"{injection.device or 0} {injection.number}")
 
     def _arm(self, injection: Injection) -> None:
         point = str(injection.point)

@@ -39,6 +39,7 @@ def lines(report: dict[str, Any]) -> list[Line]:
         *_memory(report),
         *_checkpoint(report),
         *_goodput(report),
+        *_verification(report),
         *_failures(report["failures"]),
     ]
 
@@ -149,6 +150,20 @@ def _goodput(report: dict[str, Any]) -> Iterator[Line]:
     yield [(", ".join([text, *rest]), "")]
 
 
+def _verification(report: dict[str, Any]) -> Iterator[Line]:
+    found = report.get("verification")
+    if found is None:
+        return
+    text = f"every {found['every']} snapshots are verified: {found['verified']:,} so far"
+    if found["age_s"] is not None:
+        text += f", the last at operation {found['operation']:,}, {duration(found['age_s'])} ago"
+    yield [(text + ("; one is being verified" if found["verifying"] else ""), "")]
+    for finding in found["findings"][-_SHOWN_FAILURES:]:
+        back = "; the run went back" if finding["went_back"] else ""
+        read = f"; wrong values that the script has read: {finding['wrong_reads']}" if finding["wrong_reads"] else ""
+        yield [(f"  {finding['time']} ", "faint"), (f"{finding['what']}{back}{read}", "bad")]
+
+
 def _failures(failures: Sequence[dict[str, Any]]) -> Iterator[Line]:
     if not failures:
         return
@@ -160,7 +175,7 @@ def _failures(failures: Sequence[dict[str, Any]]) -> Iterator[Line]:
         verified = {True: ", verified", False: ", NOT THE SAME AS BEFORE", None: ""}[failure["verified"]]
         yield [
             (f"  {failure['time']} ", "faint"),
-            (f"{failure['host']} {failure['kind']}", style),
+            (f"{failure['host'] or 'the run'} {failure['kind']}", style),
             (f": {_first_line(failure['reason'])}; noticed by {failure['detected_by'] or 'the controller'}; ", ""),
             (f"{failure['plan']}; {failure['total_s']:.2f} s ({phases}), ", ""),
             (f"{failure['operations_replayed']:,} operations replayed{verified}", ""),

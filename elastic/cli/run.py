@@ -132,6 +132,14 @@ def add(subparsers: argparse._SubParsersAction[Any]) -> None:
         type=Path,
         help="write a trace of the run, as ui.perfetto.dev shows it, while it runs",
     )
+    parser.add_argument(
+        "--verify-every",
+        metavar="N",
+        type=int,
+        default=0,
+        help="verify every Nth snapshot: what was computed since the last one that was is executed again on other "
+        "hosts; if the results differ, a host that was wrong is quarantined, and the run goes back (default: 0, never)",
+    )
     parser.add_argument("--log-dir", metavar="DIR", help="keep the logs of all processes of the pool in DIR")
     loudness = parser.add_mutually_exclusive_group()
     loudness.add_argument("-q", "--quiet", action="store_true", help="say nothing but errors")
@@ -155,6 +163,7 @@ def handle(options: argparse.Namespace) -> int:
         "checkpoint_every": options.checkpoint_every,
         "metrics": options.metrics,
         "trace": options.trace and options.trace.absolute(),
+        "verify_every": options.verify_every,
     }
     reporter = _Console(options)
     if options.pool is None:

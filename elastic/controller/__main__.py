@@ -70,6 +70,7 @@ def main() -> int:
     )
     parser.add_argument("--checkpoint", type=Path, metavar="DIR", help="store snapshots there")
     parser.add_argument("--checkpoint-every", type=float, default=STORE_EVERY_S, metavar="SECONDS")
+    parser.add_argument("--verify-every", type=int, default=0, metavar="N", help="verify every Nth snapshot")
     parser.add_argument("--listen", metavar="HOST:PORT", help="serve clients here too; they must show a token")
     parser.add_argument("--metrics", metavar="HOST:PORT", help="serve GET /metrics here")
     parser.add_argument("--trace", type=Path, metavar="FILE", help="write a Chrome trace of the run there")
@@ -129,6 +130,7 @@ async def _serve(arguments: argparse.Namespace) -> None:
             policy=arguments.on_loss,
             checkpoint=arguments.checkpoint and arguments.checkpoint / arguments.run_id,
             checkpoint_every=arguments.checkpoint_every,
+            verify_every=arguments.verify_every,
             fence=lambda generation: _fence(claims, generation),
             released=lambda host: roster.give_back(host),
             waits=waits,

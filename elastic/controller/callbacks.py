@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import msgpack
 
@@ -22,6 +22,13 @@ from elastic import wire
 from elastic.controller import history
 from elastic.host_memory import digest_of
 from elastic.status import Code
+
+
+class Callee(Protocol):
+    """Who hears the calls that executors make."""
+
+    def called(self, executor: wire.Link, message: list[Any], payload: wire.Bytes) -> None: ...
+
 
 _Key = tuple[int, bytes]
 """(function, digest of what it was called with)."""
@@ -53,6 +60,26 @@ class _Call:
             self.caller = None
 
 
+class Account:
+    """Answers the calls of an execution that is made for comparison only; none reaches the client."""
+
+    def __init__(self, calls: Iterable[_Call]) -> None:
+        self._results: dict[_Key, deque[tuple[list[Any], wire.Bytes]]] = {}
+        for call in calls:
+            if call.result is not None:
+                self._results.setdefault(call.key, deque()).append(call.result)
+
+    def called(self, executor: wire.Link, message: list[Any], payload: wire.Bytes) -> None:
+        """As `CallbackSwitch.called`; a call that was not made before gets an error."""
+        number, function, description, _, _ = message
+        results = self._results.get(_key(function, description, payload))
+        if results:
+            result, answer = results.popleft()
+            executor.send(wire.frame([number, *result], answer))
+        else:
+            executor.send(wire.frame([number, int(Code.INTERNAL), _ANOTHER_CALL]))
+
+
 class CallbackSwitch:
     """Connects the executors' calls with the client that answers them."""
 
@@ -77,7 +104,7 @@ class CallbackSwitch:
     def called(self, executor: wire.Link, message: list[Any], payload: wire.Bytes) -> None:
         """An executor calls: [call, number, description, which may be written or None, snapshot] + arguments."""
         number, function, description, writeable, snapshot = message
-        key = (function, digest_of(msgpack.packb(description) + bytes(payload)))
+        key = _key(function, description, payload)
         repeated = self._to_repeat.get(key)
         if repeated:
             call = repeated.popleft()
@@ -104,6 +131,10 @@ class CallbackSwitch:
                 continue
             call.made = False
             self._to_repeat.setdefault(call.key, deque()).append(call)
+
+    def account(self, first: int, second: int) -> Account:
+        """Answers for an execution of what lies between two snapshots."""
+        return Account(call for call in self._calls if first <= call.snapshot < second)
 
     def committed(self, snapshot: int) -> None:
         """Calls before this snapshot will not be made again."""
@@ -142,4 +173,9 @@ class CallbackSwitch:
             call.answer()
 
 
+def _key(function: int, description: Any, payload: wire.Bytes) -> _Key:
+    return function, digest_of(msgpack.packb(description) + bytes(payload))
+
+
+_ANOTHER_CALL = "the client was not called like this when it was computed before"
 _NO_CLIENT = "the client that holds this callback is gone"

@@ -18,7 +18,8 @@ class Recovered:
     """A change of the world and what was done. Times in seconds.
 
     Attributes:
-        kind: "lost" if a host or its executor was, "moved" if the run only went on with other hosts, "failed" if it
+        kind: "lost" if a host or its executor was, "moved" if the run only went on with other hosts, "corrected" if it
+            went back because arrays were wrong (`host` is empty if nobody can say whose fault it was), "failed" if it
             could not go on.
         plan: the new placement, in words.
         phases: from when it was noticed on: "fence", "world", "load", "restore", "replay".

@@ -153,6 +153,10 @@ class Host:
         """Has an executor killed."""
         self._link.send(wire.frame({"kill": pid}))
 
+    def quarantine(self, reason: str) -> None:
+        """Has it stay away, as one whose devices failed a health check; it says so and is given up."""
+        self._link.send(wire.frame({"quarantine": reason}))
+
     async def send_copies(self, digests: Sequence[bytes], to: Host) -> None:
         """Has it send copies from its memory to another host's. Raises `CopyError` if that did not succeed."""
         # Who sends to a host that is frozen hears nothing of it; the controller does.

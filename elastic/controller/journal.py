@@ -95,8 +95,8 @@ class Entry:
 class Journal:
     """The entries that may have to be told again. Positions count all entries of a run.
 
-    Usually these are the entries since the last snapshot. Where snapshots are stored durably, those since the last
-    stored one are kept, too, and a replay begins somewhere among them.
+    Usually these are the entries since the last snapshot. Where snapshots are stored durably or verified, those since
+    the last that was are kept, too, and a replay begins somewhere among them.
     """
 
     entries: deque[Entry] = field(default_factory=deque)
@@ -120,6 +120,10 @@ class Journal:
     def to_replay(self) -> list[Entry]:
         """The entries that a new world has to be told."""
         return list(itertools.islice(self.entries, self.replay_from - self.start, None))
+
+    def between(self, start: int, end: int) -> list[Entry]:
+        """The entries from one position to before another, as far as they are kept."""
+        return list(itertools.islice(self.entries, max(start - self.start, 0), max(end - self.start, 0)))
 
     def replay_starts(self, position: int) -> None:
         """A snapshot has what lies before a position."""

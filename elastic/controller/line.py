@@ -150,7 +150,7 @@ class Line:
         world.on_congestion = lambda: self.on_congestion()
         self._formed.set()
         generation, journal = world.placement.generation, self.journal
-        history.tell("replay", generation=generation, operation=journal.start, end=journal.end)
+        history.tell("replay", generation=generation, operation=journal.replay_from, end=journal.end)
         told = tell_all(self.journal, world, partial(self._tell, world))
         self.on_congestion()
         return told
@@ -170,7 +170,7 @@ class Line:
         for devices, arguments in self.losses.told():
             world.send(devices, Command.FAIL, arguments)
         self._unloaded = set(self._programs.numbers)
-        self._load(world, self._programs_to_run())
+        self._load(world, programs_run(self.journal.to_replay()))
 
     async def load_rest(self, world: World) -> None:
         """Has all other programs loaded, when the hosts have done what the journal holds."""
@@ -185,11 +185,6 @@ class Line:
     def _load(self, world: World, programs: Sequence[int]) -> None:
         self._unloaded.difference_update(programs)
         self._programs.post(world, programs)
-
-    def _programs_to_run(self) -> list[int]:
-        """The programs that the journal runs, in the order in which it does."""
-        entries = (entry for entry in self.journal.to_replay() if not entry.settled)
-        return list(dict.fromkeys(entry.program for entry in entries if entry.command == Command.EXECUTE))
 
     def _tell(self, world: World, entry: Entry) -> None:
         if entry.program in self._unloaded:
@@ -292,6 +287,11 @@ class Line:
         for entry in waiting:
             self._answered(entry, status, None, b"")
         self.on_congestion()
+
+
+def programs_run(entries: Sequence[Entry]) -> list[int]:
+    """The programs that operations run, in the order in which they do."""
+    return list(dict.fromkeys(entry.program for entry in entries if entry.command == Command.EXECUTE))
 
 
 def _program_of(command: Command, arguments: Sequence[Any]) -> int:

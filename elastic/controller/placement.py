@@ -168,6 +168,14 @@ def spread(generation: int, hosts: Sequence[str], devices: int) -> Placement:
     return Placement(generation, placement.hosts, placement.owners, reason)
 
 
+def place_on(generation: int, hosts: Sequence[str], reason: str) -> Placement:
+    """The placement with these hosts for the virtual devices, in their order."""
+    held: dict[str, list[int]] = {}
+    for device, host in enumerate(hosts):
+        held.setdefault(host, []).append(device)
+    return _placement(generation, len(hosts), held, reason, ())
+
+
 def _needed(limits: Mapping[str, int], before: Iterable[str], devices: int) -> list[str]:
     """The hosts to use: all that hold something already, and spares until every device has a place."""
     used = [host for host in before if host in limits]

@@ -89,7 +89,7 @@ class Recovery:
         attempts, lack = 0, ""
         while attempts < _MOST_ATTEMPTS:
             self.doing = "moving" if kind == "moved" else "recovering"
-            self.cause = f"host {failure.host}: {failure.reason}"
+            self.cause = f"host {failure.host}: {failure.reason}" if failure.host else failure.reason
             self._suspicion.world_lost(failure, self._line.journal)
             try:
                 phases = await self._next_world(failure, began)

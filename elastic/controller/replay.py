@@ -125,7 +125,8 @@ def _verify(world: World, entry: Entry, verification: Verification) -> None:
             f"is {digest.hex()} in the replay" if error is None else f"cannot be read in the replay ({error.message})"
         )
         verification.different.append(f"{what} {found}, and was {entry.seen.hex() if entry.seen else ''} before")
-        history.tell("verified", equal=False, what=verification.different[-1])
+        history.tell("verified", equal=False, what=verification.different[-1], number=entry.request)
         log.error("the replay differs: %s", verification.different[-1])
+        entry.seen = digest if error is None else None  # Each difference is told once.
 
     world.ask(entry.devices, Command.DIGEST, [array, device, strides], compare)

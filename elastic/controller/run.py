@@ -4,6 +4,7 @@ line        what was asked, in order, and the world that is told of it
 worlds      the hosts, and worlds formed of them and ended
 recovery    from one world to the next
 saving      when arrays are saved, and moves to other hosts
+verifying   what was computed, executed again and compared
 snapshots   how they are saved and brought back
 durable     how snapshots are stored on disk
 named_saves checkpoints that the client asks for
@@ -20,6 +21,7 @@ from typing import Any
 
 from checkpoint import BUDGET, STORE_EVERY_S, Protection
 from elastic.controller import history
+from elastic.controller.again import Again
 from elastic.controller.arrays import Array
 from elastic.controller.callbacks import CallbackSwitch
 from elastic.controller.changes import Recovered
@@ -34,6 +36,7 @@ from elastic.controller.replay import Verification
 from elastic.controller.saving import Saving
 from elastic.controller.snapshots import EMPTY, Snapshots
 from elastic.controller.status_report import About, JournalFacts, RunFacts, report
+from elastic.controller.verifying import Verifying
 from elastic.controller.worlds import AGENT_CLOSED, NoPlacementError, Worlds
 from elastic.errors import HostLostError, PoolError
 
@@ -60,6 +63,7 @@ class Run:
         policy: Policy = Policy.STACK,
         checkpoint: Path | None = None,
         checkpoint_every: float = STORE_EVERY_S,
+        verify_every: int = 0,
         fence: Callable[[int], Awaitable[None]] = _no_fence,
         released: Callable[[str], None] = lambda _: None,
         waits: Callable[[str, str, str], None] = lambda *_: None,
@@ -70,7 +74,8 @@ class Run:
         the share of the time that saving may take; with 0 a snapshot is only taken when the journal is full or hosts
         come and go. `protection` says how what is saved survives the loss of hosts, `policy` what is done when a host
         is lost and no other can take its place. In the directory `checkpoint` a snapshot is stored every so many
-        seconds.
+        seconds. Every `verify_every` snapshots what was computed is executed again elsewhere and compared; with 0 it
+        never is.
 
         `fence(generation)` is awaited before a world is formed: from then on nobody listens to those before it.
         `released(host)` is called when a host that drained holds nothing any more, or is of no use, `waits(host,
@@ -106,6 +111,20 @@ class Run:
         self._durable = Durable(checkpoint, checkpoint_every, self._worlds.hosts) if checkpoint is not None else None
         if checkpoint is not None:
             self._snapshots.base = EMPTY
+        again = Again(line, self._worlds, self._snapshots, self.callbacks, self.programs)
+        self._verifying = None
+        if verify_every:
+            self._verifying = Verifying(
+                verify_every,
+                line,
+                self._worlds,
+                self._snapshots,
+                self._recovery,
+                again,
+                keep_from=lambda snapshot: self._saving.forget_before(snapshot),
+                start=self._start,
+                give_up=self._give_up,
+            )
         self._saving = Saving(
             snapshot_budget,
             line,
@@ -114,6 +133,7 @@ class Run:
             self.callbacks,
             self._recovery,
             self._durable,
+            self._verifying,
             lambda: self.client_arrays(),
             self._start,
         )
@@ -152,6 +172,8 @@ class Run:
     def close(self) -> None:
         """Kills the executors."""
         self._recovery.close()
+        if self._verifying is not None:
+            self._verifying.close()
         if self._keeps_saving is not None:
             self._keeps_saving.cancel()
         self._line.now = None
@@ -190,6 +212,8 @@ class Run:
         self._line.forget()
         history.tell("forgotten", operation=self._line.journal.start)
         self._snapshots.forget()
+        if self._verifying is not None:
+            self._verifying.forget()
         self.saves.forget()
         self.callbacks.clear()
         self.programs.clear()
@@ -269,6 +293,7 @@ class Run:
             JournalFacts(len(journal.entries), journal.nbytes),
             self._recovery.changes.told(),
             self._durable.facts(now) if self._durable is not None else None,
+            self._verifying.facts(now) if self._verifying is not None else None,
             about.goodput,
         )
 

@@ -17,12 +17,15 @@ from elastic.controller.durable import Durable
 from elastic.controller.line import Line
 from elastic.controller.recovery import Recovery
 from elastic.controller.snapshots import Snapshot, SnapshotError, Snapshots
+from elastic.controller.verifying import Verifying
 from elastic.controller.world import World, WorldLost
 from elastic.controller.worlds import Worlds
 from elastic.errors import HostLostError
 from elastic.status import StatusError
 
 log = logging.getLogger(__name__)
+
+_STORED = "stored"
 
 _SHORTEST_S = 0.2
 """Seconds between two snapshots at least."""
@@ -43,11 +46,13 @@ class Saving:
         callbacks: CallbackSwitch,
         recovery: Recovery,
         durable: Durable | None,
+        verifying: Verifying | None,
         arrays: Callable[[], Iterable[Array]],
         start: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
     ) -> None:
-        """`budget` is the share of the time that saving may take while nothing fails. `durable` stores snapshots, if
-        that is wanted; `arrays()` gives those that the client has, `start(work)` does something in the background."""
+        """`budget` is the share of the time that saving may take while nothing fails. `durable` stores snapshots and
+        `verifying` verifies them, if that is wanted; `arrays()` gives those that the client has, `start(work)` does
+        something in the background."""
         self._budget = budget
         self._line = line
         self._worlds = worlds
@@ -57,6 +62,7 @@ class Saving:
         self.storing: asyncio.Task[None] | None = None
         """Stores a snapshot, or has done so."""
         self._durable = durable
+        self._verifying = verifying
         self._arrays = arrays
         self._start = start
         self._began = time.monotonic()
@@ -93,7 +99,9 @@ class Saving:
     def _wants_snapshot(self) -> bool:
         news = self._line.journal.end != self._snapshots.committed.position
         large = self._line.large or (self._durable is not None and self._line.keeps_much)
-        return bool(self._worlds.left) or (news and (self._budget > 0 or large))
+        # The client may be waiting for a shorter journal, so that there is no news.
+        due = self._verifying is not None and self._verifying.is_due
+        return bool(self._worlds.left) or due or (news and (self._budget > 0 or large))
 
     async def save(self, world: World) -> float:
         """Takes and commits a snapshot; seconds that it has held the run up. Raises `WorldLost` or `SnapshotError`."""
@@ -115,10 +123,12 @@ class Saving:
             seconds = max(snapshot.seconds.values(), default=0.0)
             history.tell("snapshot", number=snapshot.number, operation=snapshot.position, seconds=seconds)
             history.tell_holders(snapshot.homes)
-            if durable is None:
-                self._forget_before(snapshot)
+            if self._verifying is not None:
+                self._verifying.taken(snapshot, world.placement)
+            elif durable is None:
+                self.forget_before(snapshot)
             elif arrays is not None:
-                self._snapshots.also_kept = snapshot
+                self._snapshots.also_kept[_STORED] = snapshot
                 self.storing = self._start(self._store(durable, snapshot, arrays))
             seconds = await self._snapshots.commit(snapshot)
             history.tell("saved", number=snapshot.number, seconds=seconds, bytes=snapshot.nbytes)
@@ -126,19 +136,20 @@ class Saving:
             self._line.on_congestion()
         return seconds
 
-    def _forget_before(self, snapshot: Snapshot) -> None:
+    def forget_before(self, snapshot: Snapshot) -> None:
         """The run will never go back behind this snapshot."""
         self._line.trim(snapshot.position)
         self._callbacks.committed(snapshot.number)
+        self._line.on_congestion()
 
     async def _store(self, durable: Durable, snapshot: Snapshot, arrays: Mapping[int, Array]) -> None:
         stored = await durable.store(snapshot, arrays)
-        self._snapshots.also_kept = None  # The next snapshot gives its memory back.
+        self._snapshots.also_kept.pop(_STORED, None)  # The next snapshot gives its memory back.
         # Else the client whose arrays these were has left, or the run has gone back behind it meanwhile.
         wanted = self._line.journal.start <= snapshot.position <= self._snapshots.committed.position
         if stored is not None and wanted:
             self._snapshots.base, self._snapshots.files = snapshot, stored.files
-            self._forget_before(snapshot)
+            self.forget_before(snapshot)
             self._line.on_congestion()
             facts = {"path": str(stored.path), "bytes": stored.nbytes, "seconds": stored.seconds}
             history.tell("stored", number=snapshot.number, operation=snapshot.position, **facts)

@@ -108,8 +108,8 @@ class Snapshots:
         """What is stored."""
         self._bad_files: dict[Digest, str] = {}
         """What of it could not be read, and why."""
-        self.also_kept: Snapshot | None = None
-        """One that is being stored, whose copies hosts have to keep."""
+        self.also_kept: dict[str, Snapshot] = {}
+        """Others whose copies hosts have to keep, by what for."""
         self._hosts = hosts
         self._numbers = itertools.count(1)
         self._parity = Parity(hosts, protection)
@@ -139,17 +139,29 @@ class Snapshots:
 
     async def protect(self) -> None:
         """Sends what only one host has any more to a second one, or makes its parity. Raises `SnapshotError`."""
-        snapshot = self.committed
+        self.exposed = False
+        try:
+            snapshot = self.committed
+            again = await self._protect_again(snapshot)
+            if self.committed is snapshot:
+                self.committed = again
+                history.tell_holders(self.committed.homes)
+            for key, snapshot in list(self.also_kept.items()):
+                again = await self._protect_again(snapshot)
+                if self.also_kept.get(key) is snapshot:
+                    self.also_kept[key] = again
+        except SnapshotError:
+            self.exposed = True
+            raise
+
+    async def _protect_again(self, snapshot: Snapshot) -> Snapshot:
         shards = [record for record in snapshot.records.values() if record[2] == "bytes"]
         there = [record for record in shards if self._living(snapshot.homes[record[-1]])]
         stripes = await self._protect(there, snapshot.homes)
-        if self.committed is snapshot:
-            # Those of shards that nobody has any more stay: these are rebuilt when they are restored.
-            gone = {record[-1] for record in shards} - {record[-1] for record in there}
-            still = (old for old in snapshot.stripes if any(block.name in gone for block in old.data))
-            self.committed = replace(snapshot, stripes=(*stripes, *still))
-            self.exposed = False
-            history.tell_holders(self.committed.homes)
+        # Those of shards that nobody has any more stay: these are rebuilt when they are restored.
+        gone = {record[-1] for record in shards} - {record[-1] for record in there}
+        still = (old for old in snapshot.stripes if any(block.name in gone for block in old.data))
+        return replace(snapshot, stripes=(*stripes, *still))
 
     async def commit(self, snapshot: Snapshot) -> float:
         """Makes it the one that counts, and gives back the memory that only the one before needed.
@@ -197,16 +209,18 @@ class Snapshots:
 
     def host_lost(self, id: str) -> None:
         """What a host held is gone with its agent."""
-        for holders in self.committed.homes.values():
-            if id in holders:
-                holders.discard(id)
-                self.exposed = True
+        for snapshot in self._all_kept():
+            for holders in snapshot.homes.values():
+                if id in holders:
+                    holders.discard(id)
+                    self.exposed = True
 
     def host_holds(self, id: str, digests: Iterable[Digest]) -> None:
         """A host has these in its memory already."""
         for digest in digests:
-            if digest in self.committed.homes:
-                self.committed.homes[digest].add(id)
+            for snapshot in self._all_kept():
+                if digest in snapshot.homes:
+                    snapshot.homes[digest].add(id)
         history.tell_holders(self.committed.homes)
 
     def lose(self, devices: frozenset[int]) -> dict[int, tuple[int, ...]]:
@@ -230,12 +244,18 @@ class Snapshots:
             self.committed = replace(snapshot, records=records, homes=homes, stripes=stripes)
         return {array: tuple(found) for array, found in devices.items()}
 
-    async def restore(self, world: World) -> None:
-        """Brings the snapshot into a new world, from whichever host has the bytes.
+    def go_back_to(self, snapshot: Snapshot) -> None:
+        """Makes one that is still kept the one that counts."""
+        self.committed, self.committed_at = snapshot, time.monotonic()
+        self.exposed = True
+        history.tell_holders(snapshot.homes)
+
+    async def restore(self, world: World, snapshot: Snapshot | None = None) -> None:
+        """Brings the snapshot that counts, or another that is kept, into a new world, from whoever has the bytes.
 
         Raises `DataLossError` if nobody has them, `WorldLost` if the world does not live to see it.
         """
-        snapshot = self.committed
+        snapshot = snapshot or self.committed
         missing = dict(snapshot.records)
         for _ in range(_ROUNDS):
             if not missing:
@@ -244,7 +264,7 @@ class Snapshots:
             for (_, device), record in missing.items():
                 for host in (world.placement.host_of(device),) if device >= 0 else world.placement.hosts:
                     wanted[host].append(record)
-            await self._fetch(wanted)
+            await self._fetch(wanted, snapshot)
             answers = await world.call_each(Command.RESTORE, lambda host: [snapshot.number, wanted[host]])  # noqa: B023
             missing = {}
             for host, bad in answers.items():
@@ -258,12 +278,11 @@ class Snapshots:
             bad = self._why_bad(record[-1] for record in missing.values())
             raise DataLossError((array for array, _ in missing), "; ".join(bad))
 
-    async def _fetch(self, wanted: Mapping[str, list[Record]]) -> None:
+    async def _fetch(self, wanted: Mapping[str, list[Record]], snapshot: Snapshot) -> None:
         """Has every host hold what is wanted of it. Raises `DataLossError` or `SnapshotError`."""
-        snapshot = self.committed
         while True:
             found = self._parity.rebuildable(snapshot.stripes, snapshot.homes)
-            sources = self._sources(wanted, found)
+            sources = self._sources(wanted, snapshot, found)
             if not sources.rebuilds:
                 break
             # Each time that something is still not there a bad block was found, which is not used again.
@@ -274,7 +293,9 @@ class Snapshots:
         await self._copy(sources.ways, snapshot.homes)
         await self._read(sources.reads, snapshot.homes)
 
-    def _sources(self, wanted: Mapping[str, list[Record]], found: Mapping[Digest, Stripe]) -> _Sources:
+    def _sources(
+        self, wanted: Mapping[str, list[Record]], snapshot: Snapshot, found: Mapping[Digest, Stripe]
+    ) -> _Sources:
         """Where to take from what every host wants. Raises `DataLossError`.
 
         `found` are contents that can be rebuilt.
@@ -291,7 +312,7 @@ class Snapshots:
             wanted_by.setdefault(digest, []).append(host)
         copies: dict[tuple[int, int], list[Copy]] = {}
         for digest, shard in shards.items():
-            if there := self._living(self.committed.homes.get(digest, set())):
+            if there := self._living(snapshot.homes.get(digest, set())):
                 copies[shard[:2]] = [Copy(Kind.PEER, host) for host in sorted(there)]
             elif digest in found:
                 copies[shard[:2]] = [Copy(Kind.PARITY, host) for host in wanted_by[digest]]
@@ -303,7 +324,7 @@ class Snapshots:
             lost = {digests[array, shard] for array, gone in chosen.lost.items() for shard in gone}
             records = (record for records in wanted.values() for record in records)
             arrays = (record[0] for record in records if record[2] == "bytes" and record[-1] in lost)
-            bad = [self._parity.bad_of(lost, self.committed.stripes), *self._why_bad(lost)]
+            bad = [self._parity.bad_of(lost, snapshot.stripes), *self._why_bad(lost)]
             raise DataLossError(arrays, "; ".join(filter(None, bad)))
         sources = _Sources({}, {}, [])
         for transfer in chosen.transfers:
@@ -406,12 +427,15 @@ class Snapshots:
 
     async def tidy(self) -> None:
         """Gives back the memory that the snapshot that counts does not need."""
-        kept = [snapshot.homes for snapshot in (self.committed, self.also_kept) if snapshot is not None]
+        kept = [snapshot.homes for snapshot in self._all_kept()]
         keeps = [
             host.keep_copies([digest for homes in kept for digest, holders in homes.items() if id in holders])
             for id, host in self._hosts.items()
         ]
         await asyncio.gather(*keeps, return_exceptions=True)
+
+    def _all_kept(self) -> list[Snapshot]:
+        return [self.committed, *self.also_kept.values()]
 
     def _living(self, ids: set[str]) -> set[str]:
         return {id for id in ids if id in self._hosts}

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from elastic.controller.changes import Recovered
+from elastic.controller.findings import VerifiedFacts
 
 HEALTHY, DEGRADED, DOWN = "healthy", "degraded", "down"
 
@@ -168,10 +169,11 @@ def report(
     journal: JournalFacts,
     changes: Sequence[Recovered],
     stored: StoredFacts | None = None,
+    verified: VerifiedFacts | None = None,
     goodput: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The report, with the reasons for its status under "reasons"; `goodput` is that of `About`."""
-    status, reasons = assess(run, hosts, stored)
+    status, reasons = assess(run, hosts, stored, verified)
     return {
         "status": status,
         "reasons": reasons,
@@ -203,6 +205,7 @@ def report(
         "journal": {"operations": journal.operations, "bytes": journal.nbytes},
         **({"checkpoint": _stored(stored)} if stored is not None else {}),
         "goodput": dict(goodput) if goodput else None,
+        **({"verification": _verified(verified)} if verified is not None else {}),
         "failures": [_failure(change) for change in changes],
     }
 
@@ -212,7 +215,12 @@ def with_refused(found: dict[str, Any], refused: Mapping[str, int]) -> dict[str,
     return {**found, "run": {**found["run"], "refused": dict(refused)}}
 
 
-def assess(run: RunFacts, hosts: Sequence[HostFacts], stored: StoredFacts | None = None) -> tuple[str, list[str]]:
+def assess(
+    run: RunFacts,
+    hosts: Sequence[HostFacts],
+    stored: StoredFacts | None = None,
+    verified: VerifiedFacts | None = None,
+) -> tuple[str, list[str]]:
     """Whether the run has what it was asked to have, and why not."""
     if run.state == "failed":
         return DOWN, [f"the run failed: {run.reason}"]
@@ -231,6 +239,8 @@ def assess(run: RunFacts, hosts: Sequence[HostFacts], stored: StoredFacts | None
     if stored is not None:
         reasons += [stored.problem] if stored.problem else []
         reasons += [f"host {host} is slow to write checkpoints" for host in stored.slow]
+    if verified is not None and verified.problem:
+        reasons.append(verified.problem)
     stacked = [host for host in members if len(host.virtual_devices) > host.devices]
     if stacked:
         names = ", ".join(host.id for host in stacked)
@@ -269,6 +279,29 @@ def _stored(stored: StoredFacts) -> dict[str, Any]:
         "storing": stored.storing,
         "problem": stored.problem,
         "slow_hosts": {host: _seconds(seconds) for host, seconds in stored.slow.items()},
+    }
+
+
+def _verified(verified: VerifiedFacts) -> dict[str, Any]:
+    return {
+        "every": verified.every,
+        "operation": verified.operation,
+        "age_s": _seconds(verified.age),
+        "verified": verified.verified,
+        "executions": verified.executions,
+        "verifying": verified.verifying,
+        "problem": verified.problem,
+        "findings": [
+            {
+                "time": finding.time,
+                "host": finding.host,
+                "what": finding.what,
+                "went_back": finding.goes_back,
+                "executions": finding.executions,
+                "wrong_reads": finding.wrong_reads,
+            }
+            for finding in verified.findings
+        ],
     }
 
 

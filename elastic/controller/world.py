@@ -15,7 +15,7 @@ from typing import Any
 
 from elastic import wire
 from elastic.commands import Command
-from elastic.controller.callbacks import CallbackSwitch
+from elastic.controller.callbacks import Callee
 from elastic.controller.hosts import Exit, Host
 from elastic.controller.journal import Answer
 from elastic.controller.placement import Placement
@@ -50,7 +50,7 @@ class World:
     def __init__(
         self,
         placement: Placement,
-        callbacks: CallbackSwitch,
+        callbacks: Callee,
         requests: itertools.count[int],
         failed: Callable[[HostLostError], None],
     ) -> None:
@@ -74,7 +74,7 @@ class World:
         placement: Placement,
         hosts: Mapping[str, Host],
         secret: bytes,
-        callbacks: CallbackSwitch,
+        callbacks: Callee,
         requests: itertools.count[int],
         failed: Callable[[HostLostError], None],
         enlisted: Callable[[World], None] = lambda _: None,

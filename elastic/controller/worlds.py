@@ -8,15 +8,15 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from elastic.controller import history
-from elastic.controller.callbacks import CallbackSwitch
+from elastic.controller.callbacks import CallbackSwitch, Callee
 from elastic.controller.host_book import HostBook
 from elastic.controller.hosts import Host
-from elastic.controller.placement import Candidate, Placement, Policy, Refused, Waiting, place
+from elastic.controller.placement import Candidate, Placement, Policy, Refused, Waiting, place, place_on
 from elastic.controller.status_report import HostFacts
 from elastic.controller.watch import Watch
 from elastic.controller.world import World
@@ -84,7 +84,10 @@ class Worlds:
         self._watch = Watch()
         self._book = HostBook(self._watch)
         self._worlds: list[World] = []
-        """The one in use, and the one that is being formed."""
+        """The one in use, the one that is being formed, and one that executes something again."""
+        self._aside = itertools.count(1)
+        self._barred: dict[str, str] = {}
+        """Hosts that computed wrongly and are about to be given up, and why nothing more is placed on them."""
         self._executors: dict[tuple[str, int], tuple[str, int]] = {}
         """(host, pid) -> what the watch knows it by."""
 
@@ -93,6 +96,7 @@ class Worlds:
     def join(self, host: Host) -> None:
         """A host more, which takes part from the next world on."""
         self.hosts[host.id] = host
+        self._barred.pop(host.id, None)
         self._book.joined(host, time.monotonic())
         self._watch.begin(host.id, host.incarnation, lambda reason: self._host_silent(host, reason))
         host.on_beat = lambda moved: self._heard(host, moved)
@@ -107,6 +111,13 @@ class Worlds:
         if host is not None and not host.draining:
             host.draining = True
             self.moves.append(Move(id, reason, "the host itself, which announced it"))
+
+    def quarantine(self, id: str, reason: str) -> None:
+        """Nothing more is placed on a host; its agent has it stay away, as after a failed health check."""
+        host = self.hosts.get(id)
+        if host is not None:
+            self._barred[id] = reason
+            host.quarantine(reason)
 
     def lose(self, id: str, reason: str, detected_by: str) -> None:
         """A host's agent is gone, and with it all that ran there."""
@@ -184,19 +195,45 @@ class Worlds:
         self.placement = placement
         # Who came while there was no world, and takes part in this one, is no reason for another.
         self.moves = [move for move in self.moves if move.host not in placement.hosts]
+        return await self._form(placement, self.hosts, self._callbacks, self._failed)
+
+    async def _form(
+        self,
+        placement: Placement,
+        hosts: Mapping[str, Host],
+        callbacks: Callee,
+        failed: Callable[[HostLostError], None],
+    ) -> World:
+        made: list[World] = []
+
+        def enlisted(world: World) -> None:
+            made.append(world)
+            self._enlisted(world)
+
         try:
-            return await World.form(
-                placement,
-                self.hosts,
-                self._secret,
-                self._callbacks,
-                self._requests,
-                self._failed,
-                self._enlisted,
-            )
+            return await World.form(placement, hosts, self._secret, callbacks, self._requests, failed, enlisted)
         except BaseException:
-            self.close_worlds()
+            for world in made:
+                self.end(world)
             raise
+
+    @property
+    def usable(self) -> dict[str, int]:
+        """The hosts that something can be executed on, and how many physical devices each has."""
+        found = (host for id, host in self.hosts.items() if id not in self._barred)
+        return {host.id: host.devices for host in found if host.devices and not host.draining and not host.failure}
+
+    async def form_aside(self, hosts: Sequence[str], callbacks: Callee) -> World:
+        """A world beside the one in use, with these hosts for the virtual devices; its loss concerns nobody else.
+
+        Its generation is a negative number: no fence is for it, and it is never taken for one that is in use. Raises
+        `PoolError` or `HostLostError` if it cannot be formed.
+        """
+        placement = place_on(-next(self._aside), hosts, "to execute again")
+        members = {id: self.hosts[id] for id in placement.hosts if id in self.hosts}
+        if len(members) < len(placement.hosts):
+            raise PoolError("a host has gone meanwhile")
+        return await self._form(placement, members, callbacks, lambda _: None)
 
     def may_move(self, virtual_devices: int) -> bool:
         """Whether the run can do without the hosts that are about to go, and lose nothing."""
@@ -205,7 +242,7 @@ class Worlds:
 
     def _place(self, virtual_devices: int, *, also_leaving: bool = False) -> Placement | Waiting | Refused:
         candidates = [
-            Candidate(host.id, host.devices, barred="about to go" if host.draining and not also_leaving else "")
+            Candidate(host.id, host.devices, barred=self._barred.get(host.id) or _leaving(host, also_leaving))
             for host in self.hosts.values()
         ]
         return place(self.generation, candidates, virtual_devices, self.placement, self.policy)
@@ -234,14 +271,20 @@ class Worlds:
         """A world has executors: from now on it can lose them."""
         self._worlds.append(world)
         placement, generation = world.placement, world.placement.generation
-        owners = [placement.host_of(device) for device in range(len(placement.owners))]
-        executors = {host: pid for pid, host in world.executors.items()}
-        history.tell("generation", generation=generation, owners=owners, executors=executors)
+        aside = generation < 0
+        if not aside:
+            owners = [placement.host_of(device) for device in range(len(placement.owners))]
+            executors = {host: pid for pid, host in world.executors.items()}
+            history.tell("generation", generation=generation, owners=owners, executors=executors)
         for pid, host in world.executors.items():
-            name = f"executor of {host}", generation
+            name = f"{'second ' if aside else ''}executor of {host}", abs(generation)
             self._executors[host, pid] = name
             self._watch.begin(*name, partial(self._frozen, world, host))
 
     def _frozen(self, world: World, host: str, reason: str) -> None:
         detected_by = "the failure detector: its executor's heartbeats stopped"
         world.lost(host, f"its executor is frozen: {reason}", detected_by)
+
+
+def _leaving(host: Host, may: bool) -> str:
+    return "about to go" if host.draining and not may else ""

@@ -22,6 +22,7 @@ from jaxlib.mlir.dialects import stablehlo
 
 from elastic import inspection, wire
 from elastic.dtypes import KIND_OF_NAME, TOKEN, numpy_dtype
+from elastic.executor.bit_flips import flip_if_armed
 from elastic.executor.callbacks import Callbacks
 from elastic.executor.store import Binding, Store, Value
 from elastic.executor.world import Member
@@ -89,6 +90,7 @@ class Program:
         binding = self.binding
         if len(binding.local) < len(binding.devices):
             reach("collective")
+        flip_if_armed(store, arguments, binding)
         try:
             inputs = [store.get(number).bind(binding) for number in arguments]
             for index in not_donated:

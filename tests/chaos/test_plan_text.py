@@ -13,6 +13,7 @@ spares: 1
 devices_per_host: 1
 on_loss: wait
 snapshot_budget: 0.3
+verify_every: 2
 seed: 7
 until: 60
 allow_data_loss: true
@@ -28,6 +29,7 @@ faults:
   - {fault: die, point: snapshot, at: {event: recovered, count: 2}}
   - {fault: slow, host: h2, share: 0.25, at: {event: lost}}
   - {fault: kill-client, at: {step: 99}}
+  - {fault: flip-bit, host: h1, device: 1, at: {event: compared}}
 """
 
 
@@ -44,6 +46,7 @@ def test_a_plan_says_what_hits_whom_and_when():
         spares=1,
         on_loss="wait",
         snapshot_budget=0.3,
+        verify_every=2,
         seed=7,
         until=60.0,
         allow_data_loss=True,
@@ -59,6 +62,7 @@ def test_a_plan_says_what_hits_whom_and_when():
             PlannedFault("die", AtEvent("recovered", 2), point="snapshot"),
             PlannedFault("slow", AtEvent("lost"), ("h2",), lasts=5.0, share=0.25),
             PlannedFault("kill-client", AtStep(99)),
+            PlannedFault("flip-bit", AtEvent("compared"), ("h1",), device=1),
         ),
     )
 
@@ -68,11 +72,16 @@ def test_a_plan_that_is_written_and_read_is_the_same():
 
 
 def test_what_was_drawn_is_written_as_a_plan_that_draws_nothing():
-    injections = [Injection(1, "kill-agent", AtTime(3.25), ("h2",)), Injection(2, "die", AtStep(4), point="compile")]
+    injections = [
+        Injection(1, "kill-agent", AtTime(3.25), ("h2",)),
+        Injection(2, "die", AtStep(4), point="compile"),
+        Injection(3, "flip-bit", AtStep(5), ("h0",), device=1),
+    ]
     plan = parse(dump(settled(parse(ALL), injections)))
     assert plan.faults == (
         PlannedFault("kill-agent", AtTime(3.25), ("h2",)),
         PlannedFault("die", AtStep(4), point="compile"),
+        PlannedFault("flip-bit", AtStep(5), ("h0",), device=1),
     )
     assert not plan.drawn
 
@@ -113,6 +122,8 @@ def test_what_was_drawn_is_written_as_a_plan_that_draws_nothing():
         (plan_of("fault: kill-host, count: 5, at: {step: 1}"), "how many hosts are drawn, of 4"),
         (plan_of("fault: slow, host: h1, share: 1, at: {step: 1}"), "below 1; it is 1"),
         (plan_of("fault: kill-host, mtbf: 0"), "a number above 0"),
+        (plan_of("fault: kill-host, host: h1, device: 1, at: {step: 1}"), "only `flip-bit` has a device"),
+        (plan_of("fault: flip-bit, host: h1, at: {step: 1}"), "only a run that verifies finds flip-bit"),
     ],
 )
 def test_what_cannot_be_is_refused_in_words_that_help(text, words):

@@ -41,3 +41,13 @@ def test_a_point_that_does_not_exist_cannot_be_armed(tmp_path):
 
 def test_plans_know_the_points_that_there_are():
     assert set(POINTS) == set(fault_points.POINTS)
+
+
+def test_a_flip_is_armed_for_one_host_and_taken_by_one_process(tmp_path, monkeypatch):
+    monkeypatch.setattr(fault_points, "_directory", str(tmp_path))
+    fault_points.arm_flip(tmp_path, "h1", "0 7")
+    monkeypatch.setenv(fault_points.HOST, "h2")
+    assert (fault_points.armed("flip-bit"), fault_points.take("flip-bit")) == ("", False)
+    monkeypatch.setenv(fault_points.HOST, "h1")
+    assert fault_points.armed("flip-bit") == "0 7\n"
+    assert [fault_points.take("flip-bit") for _ in range(2)] == [True, False]

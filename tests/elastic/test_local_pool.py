@@ -59,7 +59,14 @@ def test_a_pool_comes_up_and_leaves_nothing(base):
 
 def test_command_lines_are_the_contract(base):
     with FakePool(
-        hosts=2, devices_per_host=4, spares=1, snapshot_budget=0.25, protect="parity=3+1", on_loss="wait", base_dir=base
+        hosts=2,
+        devices_per_host=4,
+        spares=1,
+        snapshot_budget=0.25,
+        protect="parity=3+1",
+        on_loss="wait",
+        verify_every=3,
+        base_dir=base,
     ) as pool:
         path = str(pool.directory.path)
         etcd = ["--pool", f"etcd://unix:{path}/etcd.sock"]
@@ -69,7 +76,7 @@ def test_command_lines_are_the_contract(base):
         assert agent == ["--id", "h2", "--devices", "4", *etcd, "--run-dir", path]
         controller = _note(pool, "controller")["argv"][2:]
         sizes = ["--hosts", "2", "--spares", "1", "--virtual-devices", "8", "--snapshot-budget", "0.25"]
-        policy = ["--protect", "parity=3+1", "--on-loss", "wait"]
+        policy = ["--protect", "parity=3+1", "--on-loss", "wait", "--verify-every", "3"]
         assert controller == ["--run-dir", path, *etcd, "--run-id", pool.directory.path.name, *sizes, *policy]
         secret = pool.directory.secret.read_text()
         assert not any(secret in argument for argument in (*membership, *agent, *controller))
@@ -159,6 +166,12 @@ def test_wrong_settings_start_nothing(base):
         FakePool(snapshot_budget=1, base_dir=base).start()
     with pytest.raises(UsageError, match="one may stack, spare, wait, surface; 'pray' is none of these"):
         FakePool(on_loss="pray", base_dir=base).start()
+    with pytest.raises(UsageError, match="with one host results cannot be verified"):
+        FakePool(hosts=1, verify_every=2, base_dir=base).start()
+    with pytest.raises(UsageError, match="leave one of them out"):
+        FakePool(verify_every=2, on_loss="surface", base_dir=base).start()
+    with pytest.raises(UsageError, match="not -1"):
+        FakePool(verify_every=-1, base_dir=base).start()
     with pytest.raises(UsageError, match=r"copies=N or parity=K\+M, such as parity=3\+1; not by 'prayer'"):
         FakePool(protect="prayer", base_dir=base).start()
     with pytest.raises(UsageError, match="0 hosts"):

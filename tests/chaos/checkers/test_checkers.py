@@ -59,6 +59,14 @@ class TestNumbers:
         )
         assert found == ["a replay gave another value: array 7"]
 
+    def test_wrong_values_of_which_the_run_has_said_so_are_remarks(self):
+        told = (3, "corruption", {"host": "h1", "reads": [1]})
+        replayed = (4, "verified", {"equal": False, "what": "array 7", "number": 2})
+        found = checkers.numbers(evidence([read(1, 1, "xx"), read(2, 2, "yy"), told, replayed, ended(5)], self.PLAIN))
+        assert found.held
+        assert found.remarks == ["value 1 was wrong, as the run said", "value 2 was wrong, as the run said"]
+        assert len(self.check(read(1, 1, "xx"), read(2, 2, "yy"), replayed, ended(5))) == 3
+
     def test_a_script_that_reads_nothing_shows_nothing(self):
         assert self.check(ended(3), clean=(started(), ended(3))) == [
             "the script read no value, so there is nothing to compare"
@@ -84,6 +92,10 @@ class TestExactlyOnce:
             )
             == []
         )
+
+    def test_a_world_that_goes_back_to_what_was_verified_begins_there(self):
+        back = ((3, "went_back", {"operation": 10}), restored(4, 2, 10), replay(4, 2, 10, 25))
+        assert self.check(replay(0, 1, 0, 0), snapshot(1, 10), snapshot(2, 20), *back) == []
 
     def test_operations_that_a_replay_leaves_out_are_lost(self):
         assert self.check(replay(0, 1, 0, 0), snapshot(1, 10), replay(3, 2, 12, 15)) == [

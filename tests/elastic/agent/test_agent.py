@@ -189,6 +189,21 @@ def test_an_agent_tells_controllers_and_the_pool_that_its_devices_compute_wrongl
         agent.close()
 
 
+def test_a_host_that_a_controller_found_wrong_stays_away_as_after_a_failed_check(tmp_path):
+    agent = Agent(tmp_path, ELASTIC_CHECK_EVERY="0.05")
+    try:
+        controller = Controller(agent.dial({"role": "controller"}))
+        controller.channel.send({"quarantine": "device 1 computed wrongly"})
+        while "wrong_result" not in (event := controller.hear()):
+            pass
+        assert event["wrong_result"] == "device 1 computed wrongly"
+        while "checked" not in controller.hear():  # It passes checks, which is not enough.
+            pass
+        assert asyncio.run(registered(tmp_path)).quarantined == "device 1 computed wrongly"
+    finally:
+        agent.close()
+
+
 async def registered(directory):
     """The host as its pool has it, once that knows of a quarantine."""
     pool = PoolAddress.parse(f"etcd://unix:{directory / 'etcd.sock'}")

@@ -196,6 +196,16 @@ def test_one_wrong_result_keeps_a_host_away_for_minutes():
     told(play)
 
 
+def test_what_somebody_else_found_wrong_keeps_a_host_away_as_well():
+    async def play(story):
+        await story.answer()
+        story.health.found_wrong("it computed wrongly")
+        assert await story.said.get() == ("failed", "it computed wrongly")
+        assert await story.answer() == ("passed", "it computed wrongly")
+
+    told(play)
+
+
 def test_a_device_that_never_answers_is_noticed_and_its_check_killed():
     async def play(story):
         round = await story.checker.rounds.get()

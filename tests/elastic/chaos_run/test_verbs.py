@@ -114,6 +114,15 @@ def test_a_death_at_a_point_is_told_when_it_has_come_and_the_next_is_armed_then(
     ]
 
 
+def test_a_flip_is_armed_for_each_host_that_is_hit(run, verbs):
+    verbs.do(Injection(4, "flip-bit", AtTime(0.0), ("h1", "h2"), device=1))
+    assert {file.name: file.read_text() for file in run.points.iterdir()} == {
+        "flip-bit.h1": "1 4\n",
+        "flip-bit.h2": "1 4\n",
+    }
+    assert len(run.of("injected")) == 1
+
+
 def test_every_fault_of_the_catalogue_can_be_done(run, verbs):
     for number, kind in enumerate(FAULTS.values()):
         point = "compile" if kind.name == "die" else None

@@ -5,6 +5,8 @@ from dataclasses import replace
 import pytest
 
 from elastic.cli.health_text import duration, lines, plain, ranges, size
+from elastic.controller.findings import Finding, VerifiedFacts
+from elastic.controller.majority import Shard
 from elastic.controller.status_report import report, with_refused
 from elastic.health_report import nothing, of_run
 from tests.elastic.controller.test_status_report import CHANGE, JOURNAL, RUN, SNAPSHOT, gone, host
@@ -33,6 +35,25 @@ def test_how_a_snapshot_is_protected_by_parity_is_told_with_what_it_takes():
     snapshot = replace(SNAPSHOT, copies=1, protection="parity=3+1", copies_bytes=300, parity_bytes=350 << 10)
     text = "1.0 MiB in 1 copy, protected by parity=3+1 (parity takes 350 KiB, copies 300 bytes more);"
     assert text in plain(of_run(report(RUN, [host(0)], snapshot, JOURNAL, []), POOL))
+
+
+def test_what_was_verified_and_found_is_told():
+    finding = Finding("host h1 computed wrongly", "h1", [Shard(7, 2)], [Shard(7, 2, 9)], True, 3, time="now")
+    facts = VerifiedFacts(4, 700, 12.0, 8, 9, True, "", [finding])
+    found = of_run(report(RUN, [host(0), host(1)], SNAPSHOT, JOURNAL, [], None, facts), POOL)
+    text = plain(found).splitlines()
+    told = "every 4 snapshots are verified: 8 so far, the last at operation 700, 12 s ago; one is being verified"
+    assert told in text
+    assert "  now host h1 computed wrongly; the run went back; wrong values that the script has read: 1" in text
+    assert found["verification"]["findings"][0]["host"] == "h1"
+    assert "verified" not in plain(of_run(report(RUN, [host(0)], SNAPSHOT, JOURNAL, []), POOL))
+
+
+def test_that_nothing_can_be_verified_is_a_reason():
+    facts = VerifiedFacts(4, 0, None, 0, 0, False, "results cannot be verified", ())
+    found = of_run(report(RUN, [host(0), host(1)], SNAPSHOT, JOURNAL, [], None, facts), POOL)
+    assert (found["status"], found["reasons"]) == ("degraded", ["results cannot be verified"])
+    assert "every 4 snapshots are verified: 0 so far" in plain(found).splitlines()
 
 
 def test_refused_connections_are_a_line_if_there_are_any():

@@ -51,6 +51,10 @@ class PlayedHost:
         self.on_beat: Callable[[list[int]], None] = lambda _: None
         self.on_wrong_result: Callable[[str], None] = lambda _: None
         self.checked: float | None = None
+        self.flips = 0
+        """Executions of programs whose results its first device still spoils."""
+        self.quarantined: list[str] = []
+        """Why it was told to stay away, each time."""
         self.memory: dict[bytes, bytes] = {}
         self.full = False
         """Whether its memory takes no more."""
@@ -103,6 +107,16 @@ class PlayedHost:
             if executor.pid == pid:
                 executor.killed = True
                 executor.connection.drop()
+
+    def quarantine(self, reason: str) -> None:
+        self.quarantined.append(reason)
+        self.failure = reason
+        asyncio.get_running_loop().call_soon(self._given_up, reason)
+        self._pool.happened()
+
+    def _given_up(self, reason: str) -> None:
+        self._pool.hosts.pop(self.id, None)
+        self._pool.run.host_lost(self.id, reason)
 
     async def send_copies(self, digests: Sequence[bytes], to: PlayedHost) -> None:
         self._pool.copied.append((self.id, to.id, len(digests)))
@@ -276,6 +290,13 @@ class PlayedExecutor:
                 made = StatusError(Code.NOT_FOUND, f"there is no program {program}")
             for place, result in enumerate(results):
                 value = made if isinstance(made, StatusError) else digest_of(made + bytes([place]))
+                if self.host.flips and device == min(self._owns) and isinstance(value, bytes):
+                    self.host.flips -= 1
+                    value = bytes([value[0] ^ self.host.incarnation]) + value[1:]  # Each in its own way.
+                if self._pool.spoiled and self.generation > 0 and isinstance(value, bytes):
+                    value = digest_of(value)
+                if self._pool.unsteady and isinstance(value, bytes):
+                    value = digest_of(b"%d" % next(self._pool.numbers))
                 self.arrays.setdefault(result, {})[device] = value
 
     def _read(self, request: int, command: Command, array: int, device: int) -> None:
@@ -356,7 +377,13 @@ _IN_THREADS = {Command.COMPILE, Command.LOAD}
 class PlayedPool:
     """A run, its hosts, and what a client asks of it."""
 
-    def __init__(self, devices: int, policy: Policy = Policy.STACK, checkpoint: Path | None = None) -> None:
+    def __init__(
+        self,
+        devices: int,
+        policy: Policy = Policy.STACK,
+        checkpoint: Path | None = None,
+        verify_every: int = 0,
+    ) -> None:
         self.hosts: dict[str, PlayedHost] = {}
         self.all_hosts: list[PlayedHost] = []
         self.recovered: asyncio.Queue[Recovered] = asyncio.Queue()
@@ -373,6 +400,10 @@ class PlayedPool:
         self.waiting: list[tuple[PlayedExecutor, Command, list[Any], bytes]] = []
         """Commands that are held back."""
         self.disk_is_full = False
+        self.unsteady = False
+        """Whether programs give something else each time."""
+        self.spoiled = False
+        """Whether the run, and nobody who does it again, gets something wrong on all devices."""
         self.fetched: list[tuple[str, str]] = []
         """(host, file) of all that was read from disk."""
         self.saving_s = 0.0
@@ -387,6 +418,7 @@ class PlayedPool:
             policy=policy,
             checkpoint=checkpoint,
             checkpoint_every=NEVER_S,
+            verify_every=verify_every,
             fence=self._fence,
             released=self._let_go,
             waits=self._waits,
@@ -458,6 +490,20 @@ class PlayedPool:
     async def snapshot(self) -> None:
         """Takes a snapshot now. Raises what that raises."""
         await self.run._saving.save(await self.run.world())
+
+    async def verify(self) -> None:
+        """Takes a snapshot now, and has it verified; returns when what comes of that has come."""
+        await self.snapshot()
+        verifying = self.run._verifying
+        assert verifying is not None
+        assert verifying.going_on is not None
+        await verifying.going_on
+
+    @property
+    def findings(self) -> list[Any]:
+        """What verifying has brought to light."""
+        assert self.run._verifying is not None
+        return list(self.run._verifying.facts(0.0).findings)
 
     async def begin_to_store(self) -> asyncio.Task[None]:
         """Takes a snapshot now, and begins to have it stored; the result ends when that has succeeded or failed."""
@@ -550,10 +596,11 @@ async def played(
     pause_s: float = NEVER_S,
     policy: Policy = Policy.STACK,
     checkpoint: Path | None = None,
+    verify_every: int = 0,
 ) -> AsyncIterator[PlayedPool]:
     """A run on hosts h0, h1, ... of two devices each; by itself it takes snapshots with this pause, in seconds."""
     with mock.patch.object(saving, "_SHORTEST_S", pause_s):
-        pool = PlayedPool(devices, policy, checkpoint)
+        pool = PlayedPool(devices, policy, checkpoint, verify_every)
         async with pool._stack:
             beating = asyncio.create_task(pool.beat())
             try:

@@ -51,6 +51,23 @@ def test_a_call_that_was_answered_is_answered_again_without_the_client(switch, c
     assert client.heard() == []
 
 
+def test_an_execution_for_comparison_gets_the_answers_between_its_snapshots_and_the_client_hears_nothing(
+    switch, client, executor
+):
+    for number, snapshot in enumerate((1, 2, 3, 4)):
+        call(switch, executor, number, arguments=b"x", snapshot=snapshot)
+    for order, number in enumerate(calls_of(client), 1):
+        answer(client, number, order)
+    for _ in range(2):  # As often as it is executed.
+        account, another = switch.account(2, 4), PlayedLink()
+        for number in (7, 8, 9):
+            account.called(another, [number, 3, [["int8", [1]]], None, 0], b"x")
+        *answered, unknown = (message for message, _ in another.heard())
+        assert answered == [[7, 0, 2], [8, 0, 3]]
+        assert unknown[:2] == [9, int(Code.INTERNAL)]
+    assert client.heard() == []
+
+
 def test_an_error_is_repeated_as_an_error(switch, client, executor):
     call(switch, executor, 5)
     (number,) = calls_of(client)

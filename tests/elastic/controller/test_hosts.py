@@ -147,6 +147,14 @@ def test_a_kill_is_passed_on():
     on_a_stage(play)
 
 
+def test_a_host_that_computed_wrongly_is_told_to_stay_away():
+    async def play(stage, host, agent):
+        host.quarantine("it computed wrongly")
+        assert (await agent.read())[0] == {"quarantine": "it computed wrongly"}
+
+    on_a_stage(play)
+
+
 def test_a_host_whose_executors_cannot_start_is_a_pool_error():
     async def play(stage, host, agent):
         taking = asyncio.create_task(host.take_standby())

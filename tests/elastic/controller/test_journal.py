@@ -79,6 +79,15 @@ def test_what_lies_before_a_snapshot_is_told_no_more(journal):
     assert told(journal) == [b"3"]
 
 
+def test_what_lies_between_two_positions_is_found_as_far_as_it_is_kept(journal):
+    for name in (b"0", b"1", b"2", b"3"):
+        journal.add(command(name))
+    assert [entry.header for entry in journal.between(1, 3)] == [b"1", b"2"]
+    journal.trim(2)
+    assert [entry.header for entry in journal.between(0, 3)] == [b"2"]
+    assert journal.between(0, 1) == []
+
+
 def test_a_file_is_kept_for_as_long_as_its_command_may_be_told_again(journal, tmp_path):
     path = tmp_path / "upload"
     path.write_bytes(b"bytes")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elastic.controller.placement import NOWHERE, Candidate, Placement, Policy, Refused, Waiting, place
+from elastic.controller.placement import NOWHERE, Candidate, Placement, Policy, Refused, Waiting, place, place_on
 
 
 def pool(**sizes):
@@ -38,6 +38,13 @@ def test_the_first_placement_is_blocks_over_as_many_hosts_as_are_needed():
     placement = place(1, pool(h0=2, h1=2, h2=2, h3=2, h4=2), 8)
     assert placement.by_host() == {"h0": [0, 1], "h1": [2, 3], "h2": [4, 5], "h3": [6, 7]}
     assert placement.reason == "8 virtual devices over 4 hosts"
+
+
+def test_a_placement_can_be_said_device_by_device():
+    placement = place_on(7, ["h2", "h0", "h2", "h1"], "to try")
+    assert (placement.generation, placement.reason) == (7, "to try")
+    assert placement.by_host() == {"h2": [0, 2], "h0": [1], "h1": [3]}
+    assert [placement.host_of(device) for device in range(4)] == ["h2", "h0", "h2", "h1"]
 
 
 def test_a_spare_takes_over_whole():

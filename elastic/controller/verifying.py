@@ -1,0 +1,236 @@
+"""Verifying: every so many snapshots, what was computed since the last verified one is executed again elsewhere.
+
+The run goes on meanwhile. What is found out is told; who was wrong, if that can be told, is quarantined; and if the
+run's own arrays were wrong, it goes back to the last verified snapshot, from which all is computed again. What counts
+as wrong is decided in `majority`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+
+from elastic.controller import history
+from elastic.controller.again import Again
+from elastic.controller.findings import Finding, VerifiedFacts
+from elastic.controller.line import Line
+from elastic.controller.majority import Execution, Verdict, judge, next_hosts
+from elastic.controller.placement import Placement
+from elastic.controller.recovery import Recovery
+from elastic.controller.snapshots import EMPTY, Snapshot, SnapshotError, Snapshots
+from elastic.controller.worlds import Worlds
+from elastic.errors import HostLostError, PoolError
+from elastic.status import StatusError
+
+log = logging.getLogger(__name__)
+
+_VERIFIED, _NEXT = "verified", "to be verified"
+_MOST = 100
+"""Findings that are remembered."""
+
+_MOST_RETURNS = 3
+"""How often in a row a run goes back to the same snapshot without knowing whose fault it is."""
+
+_ONE_HOST = "results cannot be verified: it takes a second host that is in use by nobody else"
+_DETECTED_BY = "the controller, which compared executions"
+
+
+class Verifying:
+    """Has what a run computes executed a second time, and acts on what comes of it."""
+
+    def __init__(
+        self,
+        every: int,
+        line: Line,
+        worlds: Worlds,
+        snapshots: Snapshots,
+        recovery: Recovery,
+        again: Again,
+        *,
+        keep_from: Callable[[Snapshot], None],
+        start: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
+        give_up: Callable[[HostLostError], None],
+    ) -> None:
+        """`every` is in snapshots. `keep_from(snapshot)`: the run will never go back behind this one. `start(work)`
+        does something in the background, `give_up` ends the run."""
+        self.problem = ""
+        """Why the last attempt to verify came to nothing, or why there will be none; empty if all is well."""
+        self._every = every
+        self._line = line
+        self._worlds = worlds
+        self._snapshots = snapshots
+        self._recovery = recovery
+        self._again = again
+        self._keep_from = keep_from
+        self._start = start
+        self._give_up = give_up
+        self._returns = 0
+        """How often the run has gone back to the verified snapshot, and nobody was named."""
+        self._hopeless = False
+        """Whether the program does not give the same each time, so that there is nothing to compare."""
+        self._count = 0
+        """Snapshots since the last that was to be verified."""
+        self._placements: list[tuple[int, tuple[str, ...]]] = []
+        """(position, host of each virtual device) of the snapshots since the verified one."""
+        self.going_on: asyncio.Task[None] | None = None
+        """Verifies a snapshot, or has done so."""
+        self._verified = self._executions = 0
+        self._at: float | None = None
+        self._findings: deque[Finding] = deque(maxlen=_MOST)
+
+    @property
+    def base(self) -> Snapshot:
+        """The one to go back to."""
+        return self._snapshots.also_kept.get(_VERIFIED, EMPTY)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether a snapshot is wanted, so that the journal becomes shorter."""
+        return self._line.keeps_much and not self._busy
+
+    def close(self) -> None:
+        if self.going_on is not None:
+            self.going_on.cancel()
+
+    def forget(self) -> None:
+        """The client whose arrays these were has left."""
+        self._snapshots.also_kept.pop(_VERIFIED, None)
+        self._placements.clear()
+        self._count, self._hopeless, self.problem = 0, False, ""
+
+    def taken(self, snapshot: Snapshot, placement: Placement) -> None:
+        """A snapshot was taken, and is about to count."""
+        hosts = tuple(placement.host_of(device) for device in range(len(placement.owners)))
+        self._placements.append((snapshot.position, hosts))
+        self._count += 1
+        if self._busy:
+            return
+        much = self._line.keeps_much
+        if len(self._worlds.usable) < 2 and not self._hopeless:
+            self.problem = _ONE_HOST
+            self._take_as_it_is(snapshot)
+        elif self._hopeless or (self.problem and much):
+            self._take_as_it_is(snapshot)
+        elif self._count >= self._every or self.problem or much:
+            self._count = 0
+            self._snapshots.also_kept[_NEXT] = snapshot
+            self.going_on = self._start(self._verify(snapshot, self._own(snapshot, hosts)))
+
+    def facts(self, now: float) -> VerifiedFacts:
+        """How it stands, at a time of the monotonic clock."""
+        return VerifiedFacts(
+            every=self._every,
+            operation=self.base.position,
+            age=None if self._at is None else now - self._at,
+            verified=self._verified,
+            executions=self._executions,
+            verifying=self._busy,
+            problem=self.problem,
+            findings=tuple(self._findings),
+        )
+
+    @property
+    def _busy(self) -> bool:
+        return self.going_on is not None and not self.going_on.done()
+
+    def _own(self, end: Snapshot, hosts: tuple[str, ...]) -> Execution:
+        """The run's own execution since the verified snapshot."""
+        before: dict[int, frozenset[str]] = {}
+        for device, last in enumerate(hosts):
+            others = frozenset(earlier[device] for _, earlier in self._placements) - {last}
+            if others:
+                before[device] = others
+        return Execution(hosts, self._again.first(self.base, end), before)
+
+    async def _verify(self, end: Snapshot, own: Execution) -> None:
+        start, forgotten, began = self.base, self._line.forgotten, time.monotonic()
+        executions = [own]
+        try:
+            while (hosts := next_hosts(executions, self._worlds.usable)) is not None:
+                executions.append(await self._again.execute(start, end, hosts, own.digests))
+                self._executions += 1
+        except (StatusError, PoolError, SnapshotError) as error:
+            if self._line.forgotten == forgotten:
+                self._not_verified(end, str(error))
+            return
+        finally:
+            self._snapshots.also_kept.pop(_NEXT, None)
+        if self._line.forgotten != forgotten:
+            return
+        if len(executions) == 1:
+            self._not_verified(end, _ONE_HOST)
+            return
+        seconds = time.monotonic() - began
+        history.tell("compared", number=end.number, operation=end.position, executions=len(executions), seconds=seconds)
+        await self._conclude(start, end, executions, judge(executions))
+
+    def _not_verified(self, end: Snapshot, why: str) -> None:
+        """The next snapshot is verified instead, with what was computed until then."""
+        log.warning("the snapshot at operation %s was not verified: %s", end.position, why)
+        history.tell("not_verified", number=end.number, operation=end.position, why=why)
+        self.problem = why
+
+    async def _conclude(self, start: Snapshot, end: Snapshot, executions: Sequence[Execution], found: Verdict) -> None:
+        own, self.problem = executions[0], ""
+        if found.right is own and len(executions) == 2:
+            await self._passed(end)
+            return
+        # Nobody can say more about reads than that they are as they should be from now on.
+        reads = self._again.correct(start, end, found.right) if found.right is not None else []
+        goes_back = found.right is not None and any(not shard.read for shard in own.differing(found.right))
+        finding = Finding.of(executions, found, start.position, end.position, reads, goes_back)
+        self._findings.append(finding)
+        log.error("%s", finding.what)
+        history.tell("corruption", **finding.told())
+        if found.right is None:
+            self._hopeless, self.problem = True, finding.what
+            self._take_as_it_is(end)
+        elif goes_back:
+            await self._go_back(finding)
+        else:
+            await self._passed(end)
+            self._worlds.quarantine(finding.host, finding.reason)
+
+    async def _passed(self, end: Snapshot) -> None:
+        self._verified += 1
+        self._at, self._returns = time.monotonic(), 0
+        self._take_as_it_is(end)
+        history.tell("verified_snapshot", number=end.number, operation=end.position)
+        await self._snapshots.tidy()
+
+    def _take_as_it_is(self, snapshot: Snapshot) -> None:
+        """From now on the run would go back to this one."""
+        self._snapshots.also_kept[_VERIFIED] = snapshot
+        self._placements = [(position, hosts) for position, hosts in self._placements if position > snapshot.position]
+        self._keep_from(snapshot)
+
+    async def _go_back(self, finding: Finding) -> None:
+        """Computes again everything since the verified snapshot, without the culprit if there is one."""
+        forgotten = self._line.forgotten
+        try:
+            world = await self._line.world()
+        except StatusError:
+            return  # The run has failed.
+        if self._line.forgotten != forgotten:
+            return
+        began = time.monotonic()
+        self._line.leave()
+        self._worlds.end(world)
+        self._snapshots.go_back_to(self.base)
+        self._line.journal.rewind()
+        self._placements.clear()
+        self._count = 0
+        history.tell("moving", host=finding.host, reason=finding.what)
+        history.tell("went_back", operation=self._line.journal.start)
+        self._worlds.quarantine(finding.host, finding.reason)
+        failure = HostLostError(finding.host, finding.reason if finding.host else finding.what, _DETECTED_BY)
+        self._returns = 0 if finding.host else self._returns + 1
+        if self._returns > _MOST_RETURNS:
+            self._give_up(failure)
+            return
+        await self._recovery.recover(failure, "corrected", began)
+        finding.replay = self._recovery.verification
