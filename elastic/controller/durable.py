@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -71,9 +71,12 @@ class Durable:
         hurry = journal_is_large or self.problem
         return time.monotonic() - self._began >= (min(self._every_s, _AGAIN_S) if hurry else self._every_s)
 
-    def facts(self, now: float) -> StoredFacts:
+    def facts(self, now: float, slow_readers: Sequence[str] = ()) -> StoredFacts:
         """What there is, at a time of the monotonic clock."""
-        found = StoredFacts(str(self.root), storing=self.storing is not None, problem=self.problem, slow=self.slow)
+        storing = self.storing is not None
+        found = StoredFacts(
+            str(self.root), storing=storing, problem=self.problem, slow=self.slow, slow_readers=slow_readers
+        )
         if (latest := self.latest) is None:
             return found
         return replace(

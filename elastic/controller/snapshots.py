@@ -19,6 +19,7 @@ from typing import Any
 from checkpoint import Copy, Kind, Need, Protection, Shard, Stripe, cost, plan, second_homes
 from elastic.commands import Command
 from elastic.controller import history
+from elastic.controller.file_reading import Read, read_files
 from elastic.controller.hosts import CopyError, Host
 from elastic.controller.status_report import SnapshotFacts
 from elastic.controller.stripes import Digest, Parity, Ways
@@ -31,9 +32,6 @@ Record = list[Any]
 """One shard (see `executor.snapshots`)."""
 
 _TWO_COPIES = Protection()
-
-Reads = list[tuple[str, Digest, int, Path]]
-"""(host, what it is to read, bytes, file)"""
 
 _ROUNDS = 4
 """How often a restore may find that copies are bad before it gives up."""
@@ -89,7 +87,7 @@ class _Sources:
 
     ways: Ways
     rebuilds: dict[Digest, str]
-    reads: Reads
+    reads: list[Read]
 
 
 class Snapshots:
@@ -108,6 +106,8 @@ class Snapshots:
         """What is stored."""
         self._bad_files: dict[Digest, str] = {}
         """What of it could not be read, and why."""
+        self.slow_readers: set[str] = set()
+        """Hosts for which others read what is stored, at this moment."""
         self.also_kept: dict[str, Snapshot] = {}
         """Others whose copies hosts have to keep, by what for."""
         self._hosts = hosts
@@ -333,7 +333,7 @@ class Snapshots:
             if source.kind is Kind.PARITY:
                 sources.rebuilds.setdefault(digest, source.host)
             elif source.kind is Kind.DURABLE:
-                sources.reads.append((need.host, digest, need.bytes, self.files[digest]))
+                sources.reads.append(Read(need.host, digest, need.bytes, self.files[digest]))
             elif source.host != need.host:
                 sources.ways.setdefault((source.host, need.host), []).append(digest)
         log.info("restore: %s", chosen.reason)
@@ -343,24 +343,18 @@ class Snapshots:
         """What is wrong with the files of these."""
         return [self._bad_files[digest] for digest in digests if digest in self._bad_files]
 
-    async def _read(self, reads: Reads, homes: dict[Digest, set[str]]) -> None:
+    async def _read(self, reads: list[Read], homes: dict[Digest, set[str]]) -> None:
         """Has hosts read what is stored, and notes that they have it, or that it is bad. Raises `SnapshotError`."""
 
-        async def read(host: str, digest: Digest, size: int, path: Path) -> None:
-            if host not in self._hosts:
-                raise SnapshotError(f"host {host} was lost")
-            await self._hosts[host].fetch_file(digest, size, str(path))
+        def came(host: str, digest: Digest) -> None:
             homes.setdefault(digest, set()).add(host)
 
-        outcomes = await asyncio.gather(*(read(*one) for one in reads), return_exceptions=True)
-        for (host, digest, *_), outcome in zip(reads, outcomes, strict=True):
-            if isinstance(outcome, CopyError) and host in self._hosts:
-                log.error("%s", outcome)
-                self._bad_files[digest] = str(outcome)
-            elif isinstance(outcome, CopyError):
-                raise SnapshotError(str(outcome))
-            elif isinstance(outcome, BaseException):
-                raise outcome
+        try:
+            self._bad_files |= await read_files(self._hosts, reads, came, self.slow_readers.add)
+        except CopyError as error:
+            raise SnapshotError(str(error)) from None
+        finally:
+            self.slow_readers.clear()
 
     async def _protect(self, records: Iterable[Record], homes: dict[Digest, set[str]]) -> tuple[Stripe, ...]:
         """Has all shards protected, whose `homes` these are, and notes there what is then where; the stripes.

@@ -149,6 +149,7 @@ class StoredFacts:
         seconds: how long storing it took.
         problem: why the last could not be stored; empty if it could.
         slow: hosts that take far longer than others to write what they were told to, and for how many seconds already.
+        slow_readers: hosts for which others read what is stored, at this moment.
     """
 
     directory: str
@@ -160,6 +161,7 @@ class StoredFacts:
     storing: bool = False
     problem: str = ""
     slow: Mapping[str, float] = field(default_factory=dict)
+    slow_readers: Sequence[str] = ()
 
 
 def report(
@@ -239,6 +241,7 @@ def assess(
     if stored is not None:
         reasons += [stored.problem] if stored.problem else []
         reasons += [f"host {host} is slow to write checkpoints" for host in stored.slow]
+        reasons += [f"host {host} is slow to read what is stored; others read for it" for host in stored.slow_readers]
     if verified is not None and verified.problem:
         reasons.append(verified.problem)
     stacked = [host for host in members if len(host.virtual_devices) > host.devices]
@@ -278,6 +281,7 @@ def _stored(stored: StoredFacts) -> dict[str, Any]:
         "took_s": _seconds(stored.seconds),
         "storing": stored.storing,
         "problem": stored.problem,
+        "slow_readers": list(stored.slow_readers),
         "slow_hosts": {host: _seconds(seconds) for host, seconds in stored.slow.items()},
     }
 

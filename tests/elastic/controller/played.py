@@ -64,6 +64,9 @@ class PlayedHost:
         self.stores: asyncio.Event = asyncio.Event()
         """Cleared to hold up what it is to write."""
         self.stores.set()
+        self.reads: asyncio.Event = asyncio.Event()
+        """Cleared to hold up what it is to read."""
+        self.reads.set()
         self.marked: dict[int, dict[bytes, bytes]] = {}
         """What it keeps under marks."""
         self.kept: list[set[bytes]] = []
@@ -143,6 +146,7 @@ class PlayedHost:
             _write(path, copies[digest])
 
     async def fetch_file(self, digest: bytes, size: int, path: str) -> None:
+        await self.reads.wait()
         data = _read(path)
         self._pool.fetched.append((self.id, path))
         if digest_of(data) != digest:

@@ -6,7 +6,7 @@ import pytest
 
 import checkpoint
 from checkpoint import dispatch
-from elastic.controller import durable, file_writing, line
+from elastic.controller import durable, file_reading, file_writing, line
 from elastic.status import Code, StatusError
 from tests.elastic.connections import run
 from tests.elastic.controller.played import made_by, played, told
@@ -231,6 +231,28 @@ def test_a_host_whose_disk_hangs_is_named_and_others_write_what_it_was_to_write(
         assert durable.latest
         assert checkpoint.verify(durable.latest.path) == []
         pool.hosts["h0"].stores.set()
+
+    with_disk(play, tmp_path)
+
+
+def test_for_a_host_whose_disk_hangs_another_reads(tmp_path, monkeypatch):
+    monkeypatch.setattr(file_reading, "_LOOK_S", 0.01)
+    monkeypatch.setattr(file_reading, "_PATIENCE_S", 0.05)
+
+    async def play(pool):
+        arrays = [pool.put(bytes([number]) * 10) for number in range(3)]
+        await pool.store()
+        ids = list(pool.hosts)
+        for id in ids:
+            pool.hosts[id].die()
+        for id in ids:
+            host = await pool.join(id)
+            if id == "h1":
+                host.reads.clear()
+        await pool.recovered.get()
+        assert [await pool.read(array, 2) for array in arrays] == [bytes([number]) * 10 for number in range(3)]
+        assert "h1" not in {host for host, _ in pool.fetched}
+        pool.hosts["h1"].reads.set()
 
     with_disk(play, tmp_path)
 
