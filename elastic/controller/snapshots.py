@@ -110,6 +110,10 @@ class Snapshots:
         """Hosts for which others read what is stored, at this moment."""
         self.also_kept: dict[str, Snapshot] = {}
         """Others whose copies hosts have to keep, by what for."""
+        self._taking = False
+        """Whether hosts may hold parts of a snapshot that nobody knows of yet."""
+        self._tidying = asyncio.Lock()
+        """Held while hosts remove something, or are sent something that is not known to be there before it is."""
         self._hosts = hosts
         self._numbers = itertools.count(1)
         self._parity = Parity(hosts, protection)
@@ -119,6 +123,14 @@ class Snapshots:
 
         Raises `WorldLost`, or `SnapshotError` if memory is full or copies could not be sent.
         """
+        self._taking = True
+        try:
+            return await self._take(world, position)
+        except SnapshotError:
+            self._taking = False
+            raise
+
+    async def _take(self, world: World, position: int) -> Snapshot:
         number = next(self._numbers)
         answers = await world.call_each(Command.SNAPSHOT, lambda _: [number])
         if world.failure is not None:  # After the last answer: what a host has saved may be gone with it.
@@ -170,6 +182,7 @@ class Snapshots:
         """
         self.committed = snapshot
         self.committed_at = time.monotonic()
+        self._taking = False
         self.exposed = any(not holders <= self._hosts.keys() for holders in snapshot.homes.values())
         self._parity.forget_bad()
         await self.tidy()
@@ -255,7 +268,13 @@ class Snapshots:
 
         Raises `DataLossError` if nobody has them, `WorldLost` if the world does not live to see it.
         """
-        snapshot = snapshot or self.committed
+        if snapshot is not None:
+            async with self._tidying:
+                await self._restore(world, snapshot)
+        else:
+            await self._restore(world, self.committed)
+
+    async def _restore(self, world: World, snapshot: Snapshot) -> None:
         missing = dict(snapshot.records)
         for _ in range(_ROUNDS):
             if not missing:
@@ -420,13 +439,16 @@ class Snapshots:
                 raise outcome
 
     async def tidy(self) -> None:
-        """Gives back the memory that the snapshot that counts does not need."""
-        kept = [snapshot.homes for snapshot in self._all_kept()]
-        keeps = [
-            host.keep_copies([digest for homes in kept for digest, holders in homes.items() if id in holders])
-            for id, host in self._hosts.items()
-        ]
-        await asyncio.gather(*keeps, return_exceptions=True)
+        """Gives back the memory that no snapshot needs; while one is being taken that is left to its end."""
+        async with self._tidying:
+            if self._taking:
+                return
+            kept = [snapshot.homes for snapshot in self._all_kept()]
+            keeps = [
+                host.keep_copies([digest for homes in kept for digest, holders in homes.items() if id in holders])
+                for id, host in self._hosts.items()
+            ]
+            await asyncio.gather(*keeps, return_exceptions=True)
 
     def _all_kept(self) -> list[Snapshot]:
         return [self.committed, *self.also_kept.values()]

@@ -177,7 +177,7 @@ class Verifying:
     async def _conclude(self, start: Snapshot, end: Snapshot, executions: Sequence[Execution], found: Verdict) -> None:
         own, self.problem = executions[0], ""
         if found.right is own and len(executions) == 2:
-            await self._passed(end)
+            self._passed(end)
             return
         # Nobody can say more about reads than that they are as they should be from now on.
         reads = self._again.correct(start, end, found.right) if found.right is not None else []
@@ -192,15 +192,14 @@ class Verifying:
         elif goes_back:
             await self._go_back(finding)
         else:
-            await self._passed(end)
+            self._passed(end)
             self._worlds.quarantine(finding.host, finding.reason)
 
-    async def _passed(self, end: Snapshot) -> None:
+    def _passed(self, end: Snapshot) -> None:
         self._verified += 1
         self._at, self._returns = time.monotonic(), 0
         self._take_as_it_is(end)
         history.tell("verified_snapshot", number=end.number, operation=end.position)
-        await self._snapshots.tidy()
 
     def _take_as_it_is(self, snapshot: Snapshot) -> None:
         """From now on the run would go back to this one."""

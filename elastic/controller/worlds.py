@@ -116,7 +116,7 @@ class Worlds:
         """Nothing more is placed on a host; its agent has it stay away, as after a failed health check."""
         host = self.hosts.get(id)
         if host is not None:
-            self._barred[id] = reason
+            self._barred[id] = f"quarantined: {reason}"
             host.quarantine(reason)
 
     def lose(self, id: str, reason: str, detected_by: str) -> None:

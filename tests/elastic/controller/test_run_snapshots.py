@@ -121,6 +121,23 @@ def test_a_failed_snapshot_takes_no_memory_from_the_next():
     with_hosts(play)
 
 
+def test_what_is_tidied_meanwhile_takes_nothing_from_a_snapshot_that_is_being_taken():
+    async def play(pool):
+        x = pool.put(b"x", (0, 1))
+        pool.hosts["h0"].sends.clear()
+        taking = asyncio.create_task(pool.snapshot())
+        await pool.until(lambda: pool.copied)
+        await pool.run._snapshots.tidy()
+        pool.hosts["h0"].sends.set()
+        await taking
+        pool.hosts["h1"].end_executor()
+        await pool.recovered.get()
+        assert await pool.read(x) == b"x"
+        assert b"x" in pool.hosts["h0"].memory.values()
+
+    with_hosts(play)
+
+
 def test_a_snapshot_waits_for_the_answers_to_what_was_asked_before():
     """Else nobody would ask again."""
 

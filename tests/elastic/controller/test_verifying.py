@@ -411,6 +411,7 @@ def test_what_hosts_hold_of_the_verified_snapshot_stays_until_the_next_is_verifi
         await verifying
         assert await pool.read(y, 2) == made_by(step, b"x")
         await pool.verify()
+        await pool.snapshot()
         assert all(b"x" not in host.memory.values() for host in pool.hosts.values())
 
     verified(play)
