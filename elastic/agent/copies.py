@@ -23,21 +23,28 @@ from elastic.status import StatusError
 ROLE = "copies"
 
 
-def send(memory: Path, digests: Sequence[bytes], address: str, secret: bytes) -> str | None:
-    """Sends copies to the agent at an address; blocks. The result is what went wrong, or None."""
+def send(memory: Path, digests: Sequence[bytes], address: str, secret: bytes) -> dict[str, Any]:
+    """Sends copies to the agent at an address; blocks. The result has the "problem", None if there was none, and under
+    "bad" the copies that are not here, or not whole."""
+    bad: list[bytes] = []
     try:
         channel = wire.dial(address, secret, {"role": ROLE})
         try:
             for digest in digests:
-                channel.send([digest], read(memory, digest))
+                bad = [digest]
+                data = read(memory, digest)
+                bad = []
+                channel.send([digest], data)
                 reach("copies")
             channel.send([])
             answer: list[str] = channel.receive()[0]
-            return answer[0] if answer else None
+            return {"problem": answer[0] if answer else None, "bad": []}
         finally:
             channel.close()
-    except (OSError, EOFError, HandshakeError, wire.FrameError, StatusError) as error:
-        return str(error) or type(error).__name__
+    except StatusError as error:
+        return {"problem": error.message, "bad": bad}
+    except (OSError, EOFError, HandshakeError, wire.FrameError) as error:
+        return {"problem": str(error) or type(error).__name__, "bad": []}
 
 
 class Receiver:

@@ -42,7 +42,11 @@ class Made:
 
 
 class CopyError(Exception):
-    """A host could not send, make or remove parts of snapshots."""
+    """A host could not send, make or remove parts of snapshots. `bad` are copies that it should have had whole."""
+
+    def __init__(self, text: str, bad: Sequence[bytes] = ()) -> None:
+        super().__init__(text)
+        self.bad = bad
 
 
 class Host:
@@ -214,7 +218,7 @@ class Host:
 
     def _done(self, said: dict[str, Any]) -> None:
         if said["problem"]:
-            raise CopyError(f"host {self.id}: {said['problem']}")
+            raise CopyError(f"host {self.id}: {said['problem']}", said.get("bad", ()))
 
     def close(self) -> None:
         self._link.close()

@@ -41,6 +41,10 @@ class SnapshotError(Exception):
     """A snapshot could not be taken; the one before still counts."""
 
 
+class BadCopyError(SnapshotError):
+    """A copy was not where it should be, or not whole; it is not counted on any more."""
+
+
 class DataLossError(StatusError):
     """Every copy of some shards is gone."""
 
@@ -309,7 +313,10 @@ class Snapshots:
                 await self._parity.rebuild(sources.rebuilds, found, snapshot.homes)
             except CopyError as error:
                 raise SnapshotError(str(error)) from None
-        await self._copy(sources.ways, snapshot.homes)
+        try:
+            await self._copy(sources.ways, snapshot.homes)
+        except BadCopyError:
+            return await self._fetch(wanted, snapshot)  # From others, as long as there are any.
         await self._read(sources.reads, snapshot.homes)
 
     def _sources(
@@ -427,14 +434,19 @@ class Snapshots:
         async def send(source: str, to: str, digests: list[Digest]) -> None:
             if source not in self._hosts or to not in self._hosts:
                 raise CopyError(f"host {source if to in self._hosts else to} was lost")
-            await self._hosts[source].send_copies(digests, self._hosts[to])
+            try:
+                await self._hosts[source].send_copies(digests, self._hosts[to])
+            except CopyError as error:
+                for digest in error.bad:
+                    self._parity.note_bad(digest, source, homes)
+                raise
             for digest in digests:
                 homes[digest].add(to)
 
         sends = [send(source, to, digests) for (source, to), digests in ways.items()]
         for outcome in await asyncio.gather(*sends, return_exceptions=True):
             if isinstance(outcome, CopyError):
-                raise SnapshotError(str(outcome))
+                raise (BadCopyError if outcome.bad else SnapshotError)(str(outcome))
             if isinstance(outcome, BaseException):
                 raise outcome
 

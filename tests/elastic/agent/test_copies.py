@@ -66,9 +66,9 @@ def on_two_hosts(play, directory):
     run(main())
 
 
-def sent(source, digests, address, secret=SECRET):
+async def sent(source, digests, address, secret=SECRET):
     """Sends in a thread, as agents do; what went wrong, or None."""
-    return asyncio.to_thread(send, source, digests, address, secret)
+    return (await asyncio.to_thread(send, source, digests, address, secret))["problem"]
 
 
 @pytest.mark.parametrize("data", [[], [b""], [b"x"], [b"1", b"", b"3" * 100], [bytes(5 << 20)]], ids=len)
@@ -79,6 +79,17 @@ def test_copies_arrive_as_they_were(tmp_path, data):
         assert set(contents(there.memory)) == set(digests)
         for digest, expected in zip(digests, data, strict=True):
             assert (there.memory / digest.hex()).read_bytes() == expected
+
+    on_two_hosts(play, tmp_path)
+
+
+def test_the_copy_that_is_missing_or_was_changed_is_named(tmp_path):
+    async def play(source, there):
+        good, bad = kept(source, b"good", b"bad")
+        (source / bad.hex()).write_bytes(b"bat")
+        for _ in ("it was changed", "it is missing"):
+            outcome = await asyncio.to_thread(send, source, [good, bad], there.address, SECRET)
+            assert outcome["bad"] == [bad]
 
     on_two_hosts(play, tmp_path)
 

@@ -44,7 +44,7 @@ class Host:
             if self.failure or to.failure:
                 raise CopyError(f"host {self.id}: {self.failure or to.failure}")
             if digest not in self.memory or digest in self.rotten:
-                raise CopyError(f"host {self.id}: the copy {digest.hex()} is not here")
+                raise CopyError(f"host {self.id}: the copy {digest.hex()} is not here", [digest])
             to.memory[digest] = self.memory[digest]
             to.rotten.discard(digest)
             to.got.append(len(self.memory[digest]))
@@ -330,6 +330,18 @@ def test_errors_come_back_on_every_host(stage):
 def test_without_arrays_nobody_is_asked(stage):
     stage.restore()
     assert stage.world.told == []
+
+
+def test_a_bad_copy_that_another_host_wants_is_taken_from_a_third(caplog):
+    with contextlib.closing(Stage(hosts=4, devices=2)) as stage:
+        stage.put(1, b"x", 0, 1)  # On h0 and h1.
+        stage.commit()
+        digest = digest_of(b"x")
+        stage.hosts["h0"].rotten.add(digest)
+        world = World({id: stage.hosts[id] for id in ("h2", "h3")}, 2)
+        stage.run(stage.snapshots.restore(world))
+        assert world.arrays == {(1, 0): b"x", (1, 1): b"x"}
+        assert stage.snapshots.committed.homes[digest] == {"h1", "h2", "h3"}
 
 
 def test_a_bad_copy_is_done_without_if_there_is_another(stage, caplog):
