@@ -6,7 +6,9 @@ import asyncio
 import contextlib
 import logging
 import time
+from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Mapping
+from statistics import fmean
 from typing import Any
 
 from checkpoint import interval
@@ -29,6 +31,9 @@ _STORED = "stored"
 
 _SHORTEST_S = 0.2
 """Seconds between two snapshots at least."""
+
+_COSTS = 8
+"""Snapshots whose mean cost says how soon the next one may be taken."""
 
 _UNHURRIED_S = 1.0
 """Seconds until somebody looks again whether one is needed, in a run that takes none by itself."""
@@ -66,6 +71,8 @@ class Saving:
         self._arrays = arrays
         self._start = start
         self._began = time.monotonic()
+        self._costs: deque[float] = deque(maxlen=_COSTS)
+        """Of the last snapshots; the first of a world costs more than the others."""
 
     async def keep_on(self) -> None:
         """Takes a snapshot whenever one is due, for as long as the run lives."""
@@ -91,10 +98,11 @@ class Saving:
 
     def _pause(self, seconds: float) -> float:
         """Seconds until the next snapshot, after one that has held the run up for so long."""
+        self._costs.append(seconds)
         if not self._budget:
             return _UNHURRIED_S
         observed = time.monotonic() - self._began
-        return max(_SHORTEST_S, interval(seconds, self._budget, observed, self._recovery.lost))
+        return max(_SHORTEST_S, interval(fmean(self._costs), self._budget, observed, self._recovery.lost))
 
     def _wants_snapshot(self) -> bool:
         news = self._line.journal.end != self._snapshots.committed.position
