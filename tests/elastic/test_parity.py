@@ -1,6 +1,7 @@
 """Runs whose shards are protected by parity and whose hosts are killed: they print the same, to the last bit."""
 
 import contextlib
+import os
 import tempfile
 import time
 from pathlib import Path
@@ -65,13 +66,16 @@ class Loop:
     def rot(self, host):
         """One bit flips in each large block of its memory, of shards and of parity; the names of these blocks."""
         [memory] = self.base.glob(f"elastic-*/memory/{host}")
-        large = [path for path in memory.iterdir() if path.stat().st_size > 60_000]
-        for path in large:
-            with path.open("r+b") as file:
-                first = file.read(1)[0]
-                file.seek(0)
-                file.write(bytes([first ^ 4]))
-        return [path.name for path in large]
+        rotten = []
+        for path in memory.iterdir():
+            # What another snapshot gives back at this moment can rot no more.
+            with contextlib.suppress(FileNotFoundError), path.open("r+b") as file:
+                if os.fstat(file.fileno()).st_size > 60_000:
+                    first = file.read(1)[0]
+                    file.seek(0)
+                    file.write(bytes([first ^ 4]))
+                    rotten.append(path.name)
+        return rotten
 
     @property
     def log(self):
