@@ -9,7 +9,10 @@ anything itself.
 from __future__ import annotations
 
 import argparse
+import os
+import select
 import signal
+import sys
 from collections.abc import Sequence
 
 import elastic
@@ -41,6 +44,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
+    except BrokenPipeError:
+        if not _nobody_reads():
+            raise
+        # As for other programs in `elastic chaos list | head`; Python must not try to write the rest at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
+
+
+def _nobody_reads() -> bool:
+    """Whether stdout is a pipe whose other end is closed."""
+    poll = select.poll()
+    poll.register(sys.stdout.fileno(), 0)
+    return bool(poll.poll(0))
 
 
 def _parser() -> argparse.ArgumentParser:

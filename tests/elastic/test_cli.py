@@ -1,4 +1,5 @@
 import os
+import signal
 import subprocess
 import sys
 from importlib.metadata import version
@@ -174,3 +175,12 @@ def test_closed_streams_are_no_reason_to_fail():
         timeout=60,
     )
     assert process.returncode == 2
+
+
+def test_output_that_nobody_reads_to_its_end_is_no_error():
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-u", "-m", "elastic.cli", "chaos", "list"]
+    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, "")
