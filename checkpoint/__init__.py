@@ -10,7 +10,7 @@ from checkpoint.copies import Shard, second_homes
 from checkpoint.dispatch import Dispatch, FileToWrite
 from checkpoint.errors import BadCheckpointError, CheckpointError
 from checkpoint.files import read_checked, write_durably
-from checkpoint.loading import newest_whole, read_region, whole_steps
+from checkpoint.loading import read_region, whole_steps
 from checkpoint.manifest import ArrayEntry, FileEntry, Key, Manifest
 from checkpoint.parity import Codec
 from checkpoint.plan import Copy, Kind, Need, plan
@@ -18,7 +18,7 @@ from checkpoint.protection import Protection
 from checkpoint.regions import Region, chunk_of, grid_of, of_slices, whole
 from checkpoint.retention import Retention
 from checkpoint.store import Step, Unfinished, begin, load_manifest, steps, tidy, verify
-from checkpoint.stripes import Block, Stripe, Stripes, rebuildable, stripes
+from checkpoint.stripes import Block, Stripe, rebuildable, stripes
 from checkpoint.writing import write_region
 
 __all__ = [
@@ -43,7 +43,6 @@ __all__ = [
     "Shard",
     "Step",
     "Stripe",
-    "Stripes",
     "Unfinished",
     "Work",
     "begin",
@@ -52,7 +51,6 @@ __all__ = [
     "grid_of",
     "interval",
     "load_manifest",
-    "newest_whole",
     "of_slices",
     "plan",
     "read_checked",

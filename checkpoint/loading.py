@@ -55,8 +55,3 @@ def whole_steps(root: Path, skipped: Callable[[str], None]) -> Iterator[tuple[Pa
             skipped(str(error))
         else:
             yield step.path, manifest
-
-
-def newest_whole(root: Path, skipped: Callable[[str], None]) -> tuple[Path, Manifest] | None:
-    """The first of `whole_steps`; None if there is none."""
-    return next(whole_steps(root, skipped), None)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from elastic import run_directory
+from elastic import run_directory, run_settings
 from elastic.client_environment import pool_variables
 from elastic.errors import UsageError
 from elastic.local_pool import LocalPool
@@ -45,7 +45,7 @@ class JoinedPool(LocalPool):
             raise UsageError(
                 f"a run on {self.hosts} hosts and {self.spares} spares cannot be; ask for at least 1 host, and 0 spares"
             )
-        self.check_run_settings()
+        run_settings.check(self)
         self.target.need_secret()
 
     def child_variables(self) -> dict[str, str]:

@@ -19,8 +19,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from checkpoint import BUDGET, STORE_EVERY_S, CheckpointError, Protection
-from elastic import pool_size, run_directory
+from checkpoint import BUDGET, STORE_EVERY_S, Protection
+from elastic import pool_size, run_directory, run_settings
 from elastic.child_process import ChildProcess, Lifeline
 from elastic.client_environment import client_variables, pool_variables
 from elastic.controller.placement import Policy
@@ -153,19 +153,7 @@ class LocalPool:
         command += ["--pool", self.pool_address(directory), "--run-id", directory.path.name]
         command += ["--hosts", str(self.hosts), "--spares", str(self.spares)]
         command += ["--virtual-devices", str(self.hosts * self.devices_per_host)]
-        command += ["--snapshot-budget", str(self.snapshot_budget), "--protect", self.protect]
-        command += ["--on-loss", self.on_loss]
-        if self.checkpoint is not None:
-            command += ["--checkpoint", str(self.checkpoint), "--checkpoint-every", str(self.checkpoint_every)]
-        if self.verify_every:
-            command += ["--verify-every", str(self.verify_every)]
-        if self.listen is not None:
-            command += ["--listen", self.listen]
-        if self.metrics is not None:
-            command += ["--metrics", self.metrics]
-        if self.trace is not None:
-            command += ["--trace", str(self.trace)]
-        return command
+        return [*command, *run_settings.arguments(self)]
 
     # What pools of other kinds do in another way
 
@@ -184,49 +172,7 @@ class LocalPool:
         pool_size.check_size(self.hosts, self.devices_per_host, pool_size.machine_memory())
         if self.spares:
             pool_size.check_size(self.hosts + self.spares, self.devices_per_host, pool_size.machine_memory())
-        self.check_run_settings()
-
-    def check_run_settings(self) -> None:
-        """As `check_settings`, for what concerns the run and not the hosts."""
-        if not 0 <= self.snapshot_budget < 1:
-            raise UsageError(
-                f"a snapshot budget is a share of the time, from 0 to below 1; it is {self.snapshot_budget}"
-            )
-        try:
-            Protection.parse(self.protect).check_codec()
-        except (ValueError, CheckpointError) as error:
-            raise UsageError(str(error)) from error
-        if self.on_loss not in list(Policy):
-            raise UsageError(f"on a loss one may {', '.join(Policy)}; {self.on_loss!r} is none of these")
-        if self.checkpoint is not None:
-            try:
-                self.checkpoint.mkdir(parents=True, exist_ok=True)
-            except OSError as error:
-                why = error.strerror or error
-                raise UsageError(f"checkpoints cannot be stored in {self.checkpoint}: {why}") from error
-        if self.checkpoint_every <= 0:
-            raise UsageError(f"checkpoints are stored every so many seconds, more than 0; not {self.checkpoint_every}")
-        self._check_verifying()
-        if self.listen is not None:
-            pool_size.check_listen(self.listen)
-        if self.metrics is not None:
-            pool_size.check_metrics(self.metrics)
-        if self.trace is not None:
-            try:
-                self.trace.write_bytes(b"")
-            except OSError as error:
-                raise UsageError(f"the trace cannot be written to {self.trace}: {error.strerror}") from error
-
-    def _check_verifying(self) -> None:
-        if self.verify_every < 0:
-            raise UsageError(f"every so many snapshots are verified, 0 for none; not {self.verify_every}")
-        if self.verify_every and self.hosts + self.spares < 2:
-            raise UsageError("with one host results cannot be verified: it takes another one; ask for 2 hosts, or more")
-        if self.verify_every and (self.checkpoint is not None or self.on_loss == Policy.SURFACE):
-            raise UsageError(
-                "a run with --verify-every goes back to what it has verified, which --checkpoint and --on-loss surface "
-                "do not know of; leave one of them out"
-            )
+        run_settings.check(self)
 
     def child_variables(self) -> dict[str, str]:
         """The environment of the pool's processes."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from elastic.controller.hosts import CopyError, Host
+from elastic.controller.left_tasks import leave
 
 log = logging.getLogger(__name__)
 
@@ -77,8 +78,7 @@ async def read_files(
             helped.add((read.host, read.digest))
             slow(read.host)
             tasks[asyncio.ensure_future(_fetch(hosts, helper, read))] = helper, read
-    for task in tasks:  # Others were faster.
-        task.add_done_callback(_ignore)
+    leave(tasks)
     return bad
 
 
@@ -90,8 +90,3 @@ async def _fetch(hosts: Mapping[str, Host], reader: str, read: Read) -> None:
     await hosts[reader].fetch_file(read.digest, read.bytes, str(read.path))
     if reader != read.host:
         await hosts[reader].send_copies([read.digest], hosts[read.host])
-
-
-def _ignore(task: asyncio.Task[None]) -> None:
-    if not task.cancelled():
-        task.exception()

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from checkpoint import CheckpointError, Dispatch, FileEntry, FileToWrite
 from elastic.controller.hosts import CopyError, Host
+from elastic.controller.left_tasks import leave
 from elastic.controller.stored_arrays import StoredFile
 
 log = logging.getLogger(__name__)
@@ -63,10 +64,4 @@ async def write_files(
         for host in late:
             log.info("host %s is slow to write; others do what they can of it", host)
         slow(late)
-    for task in orders:  # Of hosts for which others have done it meanwhile.
-        task.add_done_callback(_ignore)
-
-
-def _ignore(task: asyncio.Task[None]) -> None:
-    if not task.cancelled():
-        task.exception()
+    leave(orders)  # Of hosts for which others have done it meanwhile.

@@ -81,4 +81,4 @@ def test_whole_steps_come_newest_first_and_bad_ones_are_passed_with_their_reason
         f"{tmp_path}/4.elastic-client.orbax-checkpoint-tmp: it was never finished",
         f"{tmp_path}/2/elastic.json: it is no manifest: 'manifest'",
     ]
-    assert checkpoint.newest_whole(tmp_path / "none", skipped.append) is None
+    assert next(checkpoint.whole_steps(tmp_path / "none", skipped.append), None) is None

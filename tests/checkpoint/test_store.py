@@ -80,7 +80,7 @@ def test_folders_of_others_are_told_apart_and_never_removed(memory):
         "3": (False, "it has no elastic.json: not written by elastic"),
     }
     skipped = []
-    assert checkpoint.newest_whole(memory, skipped.append)[0] == memory / "10"
+    assert next(checkpoint.whole_steps(memory, skipped.append), None)[0] == memory / "10"
     assert skipped == [
         f"{memory / '13.orbax-checkpoint-tmp-1700000000'}: it was never finished",
         f"{memory / '12'}: it has no elastic.json: not written by elastic",
@@ -125,7 +125,7 @@ def test_nothing_is_published_before_all_is_written(memory):
     (unfinished.path / "state/w/c/1").write_bytes(b"short")
     with pytest.raises(checkpoint.CheckpointError, match="has 5 bytes instead of 8"):
         unfinished.publish(claimed, {})
-    assert checkpoint.newest_whole(memory, lambda why: None) is None
+    assert next(checkpoint.whole_steps(memory, lambda why: None), None) is None
     unfinished.abandon()
     assert names(memory) == []
 
@@ -196,7 +196,7 @@ def test_a_changed_manifest_is_named_and_the_next_older_step_is_the_newest_whole
     (problem,) = checkpoint.verify(step)
     assert problem.startswith(f"{step / store.MANIFEST}: ")
     skipped = []
-    assert checkpoint.newest_whole(step.parent, skipped.append)[0] == step.parent / "2"
+    assert next(checkpoint.whole_steps(step.parent, skipped.append), None)[0] == step.parent / "2"
     assert skipped == [problem]
 
 
@@ -213,7 +213,7 @@ def test_wherever_a_save_is_killed_something_whole_is_there_and_the_next_save_wo
     seen = []
     for point, root in killed_saves(two_steps, 30, last=2):
         seen.append(point)
-        found, manifest = checkpoint.newest_whole(root, lambda why: None)
+        found, manifest = next(checkpoint.whole_steps(root, lambda why: None), None)
         assert manifest.step in (20, 30), point
         assert checkpoint.verify(found) == [], point
         assert is_of_step(found, manifest.step), point
@@ -232,7 +232,7 @@ def test_wherever_the_only_step_is_saved_again_and_killed_it_stays_whole(memory)
         return memory / "run"
 
     for point, root in killed_saves(one_step, 10, last=1):
-        assert checkpoint.newest_whole(root, lambda why: None) is not None, point
+        assert next(checkpoint.whole_steps(root, lambda why: None), None) is not None, point
         assert checkpoint.verify(root / "10") == [], point
         save_and_tidy(root, 20, last=1)
         assert names(root) == ["20"], point
