@@ -65,14 +65,15 @@ class Verbs:
         self._run.tell("skipped", number=injection.number, fault=injection.fault, hosts=injection.hosts, why=why)
 
     def look(self) -> None:
-        """Tells of deaths at points that have come."""
+        """Tells of deaths at points that have come, with the last time before: else their effects may seem to be first."""
+        now = self._run.now
         for point, waiting in self._armed.items():
             if waiting and not (self._run.points / point).exists():
                 injection, seen = waiting.pop(0)
                 self._tell(injection, seen)
                 if waiting:
                     fault_points.arm(self._run.points, point)
-            self._armed[point] = [(one, self._run.now) for one, _ in waiting]
+            self._armed[point] = [(one, now) for one, _ in waiting]
 
     def give_up(self) -> None:
         """Tells of deaths at points to which nobody came."""
@@ -164,11 +165,11 @@ class Verbs:
             fault_points.arm_flip(self._run.points, host, f"{injection.device or 0} {injection.number}")
 
     def _arm(self, injection: Injection) -> None:
-        point = str(injection.point)
+        point, now = str(injection.point), self._run.now
         waiting = self._armed.setdefault(point, [])
         if not waiting:
             fault_points.arm(self._run.points, point)
-        waiting.append((injection, self._run.now))
+        waiting.append((injection, now))
 
     def _lasts(self, injection: Injection, undo: Callable[[], None]) -> None:
         self._undo[injection.number] = undo

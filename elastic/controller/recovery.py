@@ -75,6 +75,12 @@ class Recovery:
         """A world was lost and is left."""
         self._in_background(self.recover(failure))
 
+    def tell_lost(self, failure: HostLostError) -> None:
+        """Has the history know that the world in use was lost."""
+        facts = {"detected_by": failure.detected_by, "silence": self.detect}
+        generation = self._worlds.generation
+        history.tell("lost", host=failure.host, reason=failure.reason, generation=generation, **facts)
+
     def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
         self._tasks = [*(task for task in self._tasks if not task.done()), self._start(work)]
 

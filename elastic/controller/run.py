@@ -199,8 +199,7 @@ class Run:
         world = self._line.now
         if world is None:
             return  # Whoever works with it has its requests answered with `WorldLost`.
-        facts = {"detected_by": failure.detected_by, "silence": self._recovery.detect}
-        history.tell("lost", host=failure.host, reason=failure.reason, generation=self.generation, **facts)
+        self._recovery.tell_lost(failure)
         self._line.leave()
         self._worlds.end(world)
         self._recovery.begin(failure)

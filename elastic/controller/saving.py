@@ -175,6 +175,7 @@ class Saving:
             await self.save(world)
         except WorldLost:
             failure, kind = world.failure or failure, "lost"
+            self._recovery.tell_lost(failure)
         except SnapshotError:
             log.warning("the arrays could not be saved before the hosts change; what is lost will be replayed")
         self._worlds.end(world)

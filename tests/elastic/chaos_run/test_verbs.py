@@ -3,6 +3,7 @@
 import pytest
 
 from chaos import FAULTS, AtTime, Injection
+from elastic import fault_points
 from elastic.chaos_run.verbs import Verbs
 from tests.elastic.chaos_run.fake_run import FakeRun
 
@@ -95,6 +96,20 @@ def test_a_fault_for_a_host_that_is_not_there_is_not_done_and_told(run, verbs):
     assert run.signals == []
     assert run.of("injected") == []
     assert run.of("skipped")[0]["why"] == "h1 had no such process then"
+
+
+def test_a_death_at_a_point_is_never_told_as_later_than_it_was(run, verbs, monkeypatch):
+    """A loaded machine may let the process that dies, and the run that notices it, go first."""
+
+    def arm(directory, point):
+        run.pass_time(1)  # Then somebody died of it, and the run has noticed.
+        run.pass_time(1)
+
+    monkeypatch.setattr(fault_points, "arm", arm)
+    run.pass_time(5)
+    verbs.do(fault("die", point="snapshot"))
+    verbs.look()
+    assert run.of("injected")[0].at < 6
 
 
 def test_a_death_at_a_point_is_told_when_it_has_come_and_the_next_is_armed_then(run, verbs):

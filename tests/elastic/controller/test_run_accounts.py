@@ -1,9 +1,11 @@
 """What a run tells of its time: the events by which its accounts are kept."""
 
+import asyncio
 import time
 
 import pytest
 
+from elastic.commands import Command
 from elastic.controller import history
 from elastic.controller.ledger import KINDS, Ledger
 from tests.elastic.controller.played import with_hosts
@@ -52,6 +54,26 @@ def test_a_compilation_is_told_when_it_begins_and_when_it_ends(told):
 
     with_hosts(play)
     assert kinds(told, "compiling", "compiled") == ["compiling", "compiled"]
+
+
+def test_a_death_in_the_snapshot_with_which_a_move_begins_is_told_as_a_loss(told):
+    async def play(pool):
+        pool.put(b"x")
+        pool.hosts["h1"].die()
+        await pool.recovered.get()
+        await pool.join("h3")
+        pool.hold(Command.SNAPSHOT)
+        moving = asyncio.create_task(pool.run._saving._move(await pool.run.world()))
+        await pool.until_held(Command.SNAPSHOT)
+        pool.hosts["h2"].die()
+        await moving
+
+    with_hosts(play)
+    assert [(event.kind, event["host"]) for event in told if event.kind in ("lost", "moving")] == [
+        ("lost", "h1"),
+        ("moving", "h3"),
+        ("lost", "h2"),
+    ]
 
 
 def test_the_time_of_a_loss_is_booked_as_its_recovery_says(told):
