@@ -65,7 +65,7 @@ class Verbs:
         self._run.tell("skipped", number=injection.number, fault=injection.fault, hosts=injection.hosts, why=why)
 
     def look(self) -> None:
-        """Tells of deaths at points that have come, with the last time before: else their effects may seem to be first."""
+        """Tells of deaths at points that have come, as of the look before: else their effects may seem to be first."""
         now = self._run.now
         for point, waiting in self._armed.items():
             if waiting and not (self._run.points / point).exists():
