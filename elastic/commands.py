@@ -68,5 +68,7 @@ class Command(IntEnum):
     """[_, request, array, device, strides or None]: as READ, but only the digest."""
     FAIL = 19
     """[_, [array], code, text]: new arrays that hold an error."""
+    CATCH_UP = 21
+    """[_, request]: answer when all that was told before has been computed, whatever came of it."""
     PING = 15
     """[_, request]: answer at once; shows that the executor lives."""

@@ -173,9 +173,9 @@ class Line:
         self._load(world, programs_run(self.journal.to_replay()))
 
     async def load_rest(self, world: World) -> None:
-        """Has all other programs loaded, when the hosts have done what the journal holds."""
+        """Has all other programs loaded, when the hosts have computed what the journal holds: not to hold that up."""
         with contextlib.suppress(WorldLost):  # Which is the next recovery's matter.
-            await world.call_each(Command.PING, lambda _: [])
+            await world.call_each(Command.CATCH_UP, lambda _: [])
             history.tell("caught_up", generation=world.placement.generation)
             if self.now is world:
                 rest = (program for program in self._programs.numbers if program in self._unloaded)

@@ -6,6 +6,7 @@ to helper threads that answer by themselves. What it may wait for is a shard tha
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -27,7 +28,7 @@ from elastic.executor.callbacks import Callbacks
 from elastic.executor.peers import Mailbox, Outbox, host_array
 from elastic.executor.programs import Programs, cost
 from elastic.executor.snapshots import Record, Snapshots
-from elastic.executor.store import Store, Value
+from elastic.executor.store import Shard, Store, Value
 from elastic.executor.world import Member
 from elastic.host_memory import digest_of
 from elastic.shared_files import map_file, write_file
@@ -80,6 +81,7 @@ class Engine:
             Command.UNLOAD: self._unload,
             Command.TEXT: self._text,
             Command.COST: self._cost,
+            Command.CATCH_UP: self._catch_up,
             Command.PING: self._ping,
             Command.DIGEST: self._digest,
             Command.FAIL: self._fail,
@@ -308,8 +310,7 @@ class Engine:
 
         def wait() -> tuple[None, bytes]:
             for shard in shards:
-                found = shard.result() if isinstance(shard, Future) else shard
-                found.block_until_ready()
+                _computed(shard)
             return None, b""
 
         self._readers.submit(self._answer, request, wait)
@@ -333,8 +334,25 @@ class Engine:
         self._callbacks.snapshot = number
         self._answer(request, lambda: (self._snapshots.restore(records), b""))
 
+    def _catch_up(self, _: memoryview, request: int) -> None:
+        shards = self._store.shards()
+
+        def wait() -> tuple[None, bytes]:
+            for shard in shards:
+                with contextlib.suppress(Exception):  # It is an error, or a later program has taken its memory.
+                    _computed(shard)
+            return None, b""
+
+        self._readers.submit(self._answer, request, wait)
+
     def _ping(self, _: memoryview, request: int) -> None:
         self._channel.send([request, 0, None])
+
+
+def _computed(shard: Shard) -> None:
+    """Waits for a shard. Raises the error that it is."""
+    found = shard.result() if isinstance(shard, Future) else shard
+    found.block_until_ready()
 
 
 def cut(values: np.ndarray, part: Part | None) -> np.ndarray:

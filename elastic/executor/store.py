@@ -116,6 +116,11 @@ class Store:
     def items(self) -> list[tuple[int, Value]]:
         return list(self._values.items())
 
+    def shards(self) -> list[Shard]:
+        """All shards that are here, and those that are coming."""
+        values = (value for value in self._values.values() if value.error is None and not value.deleted)
+        return [shard for value in values for shard in value.shards().values()]
+
     def get(self, array: int) -> Value:
         """The value of an array; one that this host never had is an error value."""
         value = self._values.get(array)

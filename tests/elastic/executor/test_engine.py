@@ -69,6 +69,10 @@ class Channel:
             raise StatusError(code, result)
         return result, payload
 
+    def answered(self, request):
+        with self._answered:
+            return request in self._answers
+
     def ask(self, command, *arguments, payload=b""):
         return self.result(self.start(command, *arguments, payload=payload))
 
@@ -239,6 +243,19 @@ def test_a_copy_from_another_host_is_there_when_it_has_come(host, channel):
     host.mailbox.deliver((8, 0), host.place(np.float32([1, 2, 3]), 0, None))
     assert np.frombuffer(channel.result(reading)[1], np.float32).tolist() == [1, 2, 3]
     channel.result(waiting)
+
+
+@pytest.mark.parametrize("outcome", ["a shard", "an error"])
+def test_a_host_has_caught_up_when_all_that_it_was_told_has_come_out_well_or_not(host, channel, outcome):
+    channel.put(6, [1], 0)
+    channel.tell(Command.FAIL, [7], int(Code.ABORTED), "an error that was there before")
+    channel.tell(Command.COPY, 8, 6, [[2, 0]], None, None)
+    catching_up = channel.start(Command.CATCH_UP)
+    assert channel.read(6, 0) == [1]
+    assert not channel.answered(catching_up)
+    shard = host.place(np.float32([1]), 0, None)
+    host.mailbox.deliver((8, 0), shard if outcome == "a shard" else StatusError(Code.DATA_LOSS, "the cause"))
+    assert channel.result(catching_up) == (None, b"")
 
 
 def test_a_copy_that_the_other_host_cannot_send_is_its_error(host, channel):
