@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-BUDGET = 0.02
+BUDGET = 0.03
 """The part of the run's time that snapshots may take, unless something else is said."""
 
 STORE_EVERY_S = 60.0
