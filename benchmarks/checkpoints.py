@@ -9,7 +9,9 @@ are to mean something.
 
 Losses: training.py on four hosts, with a state of `--state-mb` MB that every step changes. One process, one host, two
 hosts at once, or all of them get SIGKILL; the time is that of the longest gap between two steps then. Copies and parity
-are what snapshots take of the hosts' memory. Exit code 1 if a loss of the training is not that of an undisturbed one.
+are what snapshots take of the hosts' memory. Then the script itself gets SIGKILL, or all there is on the machine, and
+is started again: training.py with `elastic.wrap`. The time is that from the kill to the first step that had not been
+made before. Exit code 1 if a loss of the training is not that of an undisturbed one.
 """
 
 from __future__ import annotations
@@ -121,6 +123,56 @@ def lose(name: str, args: argparse.Namespace, directory: Path) -> dict[str, Any]
     return row
 
 
+def script_dies(training: ElasticTraining) -> None:
+    """The pool lives on, and the script is started again on it."""
+    training.process.kill()
+    training.process.wait()
+    training.start_script()
+
+
+def machine_dies(training: ElasticTraining) -> None:
+    """Everything dies, and is started again."""
+    for process in psutil.Process().children(recursive=True):
+        process.kill()
+    training.stop()
+    training.start_again()
+
+
+RESTARTS = {
+    "script": ("the script", script_dies),
+    "machine": ("everything", machine_dies),
+}
+
+
+def resume(name: str, args: argparse.Namespace, directory: Path) -> dict[str, Any]:
+    """Kills the script again and again; seconds until it made its first new step."""
+    what, die = RESTARTS[name]
+    script = ["--state-mb", str(args.state_mb), "--wrap", "--checkpoints", str(directory / f"wrapped-{name}")]
+    training = ElasticTraining(args.hosts, args.devices_per_host, [*script, "--save-every", "20"], directory)
+    waits, repeated = [], []
+    try:
+        training.start()
+        for _ in range(args.kills):
+            training.wait_for_steps(50)
+            reached = training.steps[-1].number
+            killed = time.monotonic()
+            die(training)
+            training.wait_for(lambda at=reached: training.steps[-1].number > at + 5, "a step that is new")  # type: ignore[misc]
+            again = training.after(killed)
+            waits.append(next(step.finished for step in again if step.number > reached) - killed)
+            repeated.append(sum(step.number <= reached for step in again))
+    finally:
+        training.stop()
+    print(
+        f"{what + ', started again':24} median {statistics.median(waits):6.2f} s  worst {max(waits):6.2f} s  of "
+        f"{len(waits)}   {statistics.median(repeated):.0f} steps made again   load {load()}",
+        flush=True,
+    )
+    losses = {step.number: step.loss for step in training.steps}
+    changed = sum(losses[step.number] != step.loss for step in training.steps)
+    return {"loss": name, "waits_s": waits, "steps_repeated": repeated, "losses": losses, "changed": changed}
+
+
 def report(training: ElasticTraining, settings: dict[str, Any]) -> dict[str, Any]:
     """What health says of the snapshot, once there is one that is protected, and stored if it is to be."""
     while True:
@@ -144,9 +196,11 @@ def run(args: argparse.Namespace, directory: Path) -> dict[str, Any]:
     }
     print("  ".join(f"{name}: {value}" for name, value in found["machine"].items()), flush=True)
     found["saves"] = save_and_load(args, directory)
-    found["losses"] = [lose(name, args, directory) for name in args.kinds]
-    longest = max(found["losses"], key=lambda row: row["steps"])["losses"] if found["losses"] else {}
-    for row in found["losses"]:
+    found["losses"] = [lose(name, args, directory) for name in args.kinds if name in LOSSES]
+    found["restarts"] = [resume(name, args, directory) for name in args.kinds if name in RESTARTS]
+    rows = [*found["losses"], *found["restarts"]]
+    longest: dict[int, str] = max((row["losses"] for row in rows), key=len, default={})
+    for row in rows:
         row["different"] = [step for step, loss in row.pop("losses").items() if longest[step] != loss]
     return found
 
@@ -159,7 +213,8 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--state-mb", type=float, default=50, help="of the training (default: %(default)s)")
     parser.add_argument("--rounds", type=int, help="saves of each side (default 5; with --quick 2)")
     parser.add_argument("--kills", type=int, help="of each kind (default 5; with --quick 1)")
-    parser.add_argument("--kinds", default=",".join(LOSSES), help="default: %(default)s", type=lambda t: t.split(","))
+    kinds = ",".join([*LOSSES, *RESTARTS])
+    parser.add_argument("--kinds", default=kinds, help="default: %(default)s", type=lambda t: t.split(","))
     parser.add_argument("--directory", type=Path, help="where files go; by default where temporary files do")
     parser.add_argument("--quick", action="store_true", help="a rough answer in about two minutes")
     parser.add_argument("--out", type=Path, help="also write all numbers as JSON")
@@ -180,7 +235,8 @@ def main() -> int:
         return 1
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
-    different = sum(len(row["different"]) for row in found["losses"])
+    different = sum(len(row["different"]) for row in found["losses"] + found["restarts"])
+    different += sum(row["changed"] for row in found["restarts"])
     print(f"{different} losses differ between the runs; all steps they share should be bit-equal")
     if args.out:
         args.out.write_text(json.dumps(found, indent=1) + "\n")

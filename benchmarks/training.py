@@ -1,11 +1,12 @@
 """A small data-parallel training run, plain JAX, that says when each step has finished and what its loss was.
 
-    python benchmarks/training.py [--steps N] [--state-mb MB] [--checkpoints DIR --save-every K]
+    python benchmarks/training.py [--steps N] [--state-mb MB] [--checkpoints DIR --save-every K [--wrap]]
 
 A network of 100,000 parameters with momentum and dropout, a new batch from the host and the loss read in each step.
 Each step prints `step NUMBER LOSS_IN_HEX SECONDS`, where the seconds are those of the machine's monotonic clock, which
 all processes share. With `--checkpoints` it continues from the last Orbax checkpoint there and saves every K steps:
-what a script without the platform does against failures. Runs in one process, in several, and under `elastic run`.
+what a script without the platform does against failures; with `--wrap` it has `elastic.wrap` do that. Runs in one
+process, in several, and under `elastic run`.
 """
 
 from __future__ import annotations
@@ -97,16 +98,32 @@ def make_step(mesh: jax.sharding.Mesh) -> Callable[[State, jax.Array, jax.Array]
     return jax.jit(sharded, donate_argnums=0)
 
 
+def run_wrapped(
+    train_step: Callable[[State, int], tuple[State, jax.Array]], state: State, options: argparse.Namespace
+) -> None:
+    """Trains in `elastic.wrap`, from the newest checkpoint on."""
+    import elastic
+
+    loop = elastic.wrap(train_step, checkpoint=options.checkpoints, save_every=options.save_every)
+    for step, loss in loop(state, range(options.steps), steps=options.steps):
+        print("step", step - 1, float(loss).hex(), time.monotonic(), flush=True)  # It counts those that are done.
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=1 << 40)
     parser.add_argument("--state-mb", type=float, default=0)
     parser.add_argument("--checkpoints", help="a directory for Orbax checkpoints")
     parser.add_argument("--save-every", type=int, default=100, metavar="K")
+    parser.add_argument("--wrap", action="store_true")
     options = parser.parse_args()
     mesh = jax.make_mesh((jax.device_count(),), ("d",), axis_types=(jax.sharding.AxisType.Auto,))
     placed = shardings(mesh)
     state = jax.tree.map(put, init_state(options.state_mb), placed)
+    train_step, split = make_step(mesh), NamedSharding(mesh, P("d"))
+    if options.wrap:
+        run_wrapped(lambda state, number: train_step(state, *(put(x, split) for x in batch(number))), state, options)
+        return
     manager: Any = None
     first = 0
     if options.checkpoints:
@@ -123,7 +140,6 @@ def main() -> None:
                 found, args=ocp.args.StandardRestore(jax.tree.map(ocp.utils.to_shape_dtype_struct, state))
             )
             first = found + 1
-    train_step, split = make_step(mesh), NamedSharding(mesh, P("d"))
     for step in range(first, options.steps):
         x_BxD, y_B = batch(step)
         state, loss = train_step(state, put(x_BxD, split), put(y_B, split))

@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -126,18 +127,28 @@ class ElasticTraining(Training):
     ) -> None:
         """`settings` are those of `LocalPool`."""
         self._logs = Path(tempfile.mkdtemp(prefix="pool-", dir=directory))
-        self.pool = LocalPool(hosts, devices_per_host, log_dir=self._logs, **settings)
+        self._new_pool = partial(LocalPool, hosts, devices_per_host, log_dir=self._logs, **settings)
+        self.pool = self._new_pool()
         self.recoveries: list[HostRecovered] = []
         self._gone: str | None = None
         super().__init__("elastic", [sys.executable, str(HERE / "training.py"), *script_arguments], {}, directory)
 
     def start(self) -> None:
-        """Also waits until every host has an executor and another that stands by."""
+        """Also waits for the first steps."""
         self.pool.start()
         self.environment = environment_of("elastic", 0, 0) | self.pool.environment
-        super().start()
+        self.start_script()
         self.pool.watch(self._heard)
         self.wait_for_steps(20)
+
+    def start_again(self) -> None:
+        """Starts everything anew, after a stop."""
+        self.pool, self._gone = self._new_pool(), None
+        self.start()
+
+    def start_script(self) -> None:
+        """Starts the script on the pool, again if it has ended."""
+        super().start()
 
     def stop(self) -> None:
         super().stop()
