@@ -62,7 +62,8 @@ def disturbed(
     plan: Plan, script: Sequence[str], directory: Path, name: str, say: Callable[[str], None]
 ) -> tuple[History, list[Injection]]:
     """What happens under a plan that has a seed, and the faults that were due."""
-    with LiveRun(plan, script, directory, name, networks=plan.needs_networks) as run:
+    pool = {"networks": plan.needs_networks, "machines": plan.needs_machine_pool}
+    with LiveRun(plan, script, directory, name, **pool) as run:
         run.on_event = lambda event: _tell(event, say)
         conductor = Conductor(plan, plan.seed or 0, run)
         history = conductor.conduct()
