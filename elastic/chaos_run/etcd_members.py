@@ -46,7 +46,7 @@ class EtcdMembers:
         directory: Path,
         log: IO[bytes],
         environment: Mapping[str, str],
-        within: Callable[[Sequence[str]], Sequence[str]] = lambda command: command,
+        within: Callable[[Sequence[str]], Sequence[str]],
     ) -> None:
         """
         Args:

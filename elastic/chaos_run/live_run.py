@@ -42,7 +42,8 @@ class LiveRun:
     Args:
         plan: whose pool it has. What the plan does to it is somebody else's matter.
         script: SCRIPT ARGS..., or -m MODULE ARGS...
-        directory: keeps `NAME.out` and `NAME.err`, what was printed, and the logs of the pool in `NAME-logs`.
+        directory: keeps `NAME.out` and `NAME.err`, what was printed, and the logs of the pool in `NAME-logs`, or in
+            `NAME-pool.log` what its etcd and hosts had to say.
         networks: each host, and etcd, stands in a network of its own, and can be cut off.
         machines: hosts and etcd are started one by one, so that etcd can fail, too; with networks they always are.
 
@@ -80,8 +81,8 @@ class LiveRun:
             logs = f"--log-dir={directory / f'{name}-logs'}"
             with output.open("wb") as out, self._errors.open("wb") as errors:
                 if networks or machines:
-                    marks = self._marks
-                    self._pool = MachinePool(plan, self.network, self._belongings.directory, errors, marks)
+                    log = directory / f"{name}-pool.log"
+                    self._pool = MachinePool(plan, self.network, self._belongings.directory, log, self._marks)
                 self._launcher = self._launch(plan, [logs, *script], out, errors)
         except BaseException:
             self._guard.close()

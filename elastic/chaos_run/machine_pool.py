@@ -12,10 +12,9 @@ import secrets
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import IO
 
 from chaos import ETCD, Network, Plan
 from elastic.chaos_run.etcd_members import EtcdMembers, own_address
@@ -35,23 +34,23 @@ class MachinePool:
     """
 
     def __init__(
-        self, plan: Plan, network: Network | None, directory: Path, log: IO[bytes], variables: Mapping[str, str]
+        self, plan: Plan, network: Network | None, directory: Path, log: Path, variables: Mapping[str, str]
     ) -> None:
+        """`directory` is that of the run, `log` a file for what all of them have to say."""
         secret = directory / "secret"
         secret.touch(0o600)
         secret.write_text(secrets.token_hex(32))
         environment = {**os.environ, **variables}
-        if network is None:
-            self.etcd = EtcdMembers(plan.etcd, own_address(), directory, log, environment)
-        else:
-            within = partial(network.command, ETCD)
-            self.etcd = EtcdMembers(plan.etcd, network.address(ETCD), directory, log, environment, within)
+        self._log = log.open("ab")
+        address, within = own_address(), _here
+        if network is not None:
+            address, within = network.address(ETCD), partial(network.command, ETCD)
+        self.etcd = EtcdMembers(plan.etcd, address, directory, self._log, environment, within)
         self.variables = {FILE: str(secret), **self.etcd.variables}
         """What a run needs to join the pool."""
         self._network = network
         self._environment = {**environment, **self.variables}
         self._devices = plan.devices_per_host
-        self._log = log
         self._places = {host: host for host in plan.host_names}
         """Where in the network each host is."""
         self._hosts = {host: self._start(host) for host in plan.host_names}
@@ -81,6 +80,7 @@ class MachinePool:
             process.kill()
             process.wait()
         self.etcd.end()
+        self._log.close()
 
     def _start(self, host: str) -> subprocess.Popen[bytes]:
         place, network = self._places[host], self._network
@@ -95,3 +95,7 @@ class MachinePool:
             env=self._environment,
             start_new_session=True,
         )
+
+
+def _here(command: Sequence[str]) -> Sequence[str]:
+    return command
