@@ -30,6 +30,7 @@ class Fault:
         ends_run: the run cannot survive it; what is checked is how it ends.
         changes_pool: the hosts must stand in networks of their own, which needs root.
         silent: only a run that verifies its results can find it out.
+        spares_hosts: no host is given up for it, so that it is no cause for one that is.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Fault:
     ends_run: bool = False
     changes_pool: bool = False
     silent: bool = False
+    spares_hosts: bool = False
 
 
 NOTICEABLE_S = 2.0
@@ -142,6 +144,7 @@ FAULTS = {
             "the host and etcd do not reach each other, for longer than its lease lasts; needs root",
             lasts=8.0,
             noticed=False,
+            spares_hosts=True,
             changes_pool=True,
         ),
         Fault(
@@ -170,6 +173,7 @@ FAULTS = {
             "the member of etcd that leads gets SIGKILL, and is started again",
             lasts=3.0,
             noticed=False,
+            spares_hosts=True,
         ),
         Fault(
             "kill-etcd",
@@ -177,6 +181,7 @@ FAULTS = {
             "all members of etcd get SIGKILL, and are started again; what etcd keeps on disk is still there",
             lasts=5.0,
             noticed=False,
+            spares_hosts=True,
         ),
         Fault(
             "freeze-etcd",
@@ -184,6 +189,7 @@ FAULTS = {
             "all members of etcd are stopped, and go on later",
             lasts=8.0,
             noticed=False,
+            spares_hosts=True,
         ),
         Fault(
             "compact-etcd",
@@ -191,6 +197,7 @@ FAULTS = {
             "etcd forgets its history, and is stopped for so long that who watches has to begin anew",
             lasts=6.0,
             noticed=False,
+            spares_hosts=True,
         ),
         Fault("kill-controller", Target.RUN, "the controller gets SIGKILL, which ends the run", ends_run=True),
         Fault("kill-client", Target.RUN, "the script gets SIGKILL, which ends the run", ends_run=True),
