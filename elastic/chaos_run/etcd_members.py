@@ -33,6 +33,12 @@ def own_address() -> str:
     return f"127.213.{secrets.randbelow(256)}.{secrets.randbelow(254) + 1}"
 
 
+def check(kind: str) -> None:
+    """Raises `UsageError` if there is no such etcd on this machine."""
+    if kind != EMBEDDED:
+        _program()
+
+
 class EtcdMembers:
     """All members of one etcd.
 
@@ -67,10 +73,17 @@ class EtcdMembers:
         self._log, self._environment = log, environment
         self._members = [self._launch(command) for command in self._commands]
         try:
+            self.wait_until_served()
+        except PoolError:
+            self.end()
+            raise
+
+    def wait_until_served(self) -> None:
+        """Returns when it answers. Raises `PoolError` if it does not come to that."""
+        try:
             self._ask(lambda etcd: etcd.get("/"), Timing(call=_START_S))
         except EtcdUnavailable as error:
-            self.end()
-            raise PoolError(f"the pool's etcd does not start: {error}") from error
+            raise PoolError(f"the pool's etcd does not serve: {error}") from error
 
     # What happens to it
 
@@ -147,12 +160,7 @@ def _embedded(address: str, secret: Path) -> Sequence[str]:
 
 
 def _real(count: int, address: str, directory: Path) -> list[Sequence[str]]:
-    program = shutil.which("etcd")
-    if program is None:
-        raise UsageError(
-            f"the plan wants a real etcd (etcd: {count}), and there is none on this machine: install it, such as by "
-            f"apt-get install etcd-server, or say --etcd {EMBEDDED}"
-        )
+    program = _program()
     peers = [f"http://{address}:{_port(index) + 1}" for index in range(count)]
     cluster = ",".join(f"m{index}={peer}" for index, peer in enumerate(peers))
     commands: list[Sequence[str]] = []
@@ -168,6 +176,16 @@ def _real(count: int, address: str, directory: Path) -> list[Sequence[str]]:
             ]
         )
     return commands
+
+
+def _program() -> str:
+    program = shutil.which("etcd")
+    if program is None:
+        raise UsageError(
+            "the plan wants a real etcd, and there is none on this machine: install it, such as by apt-get install "
+            f"etcd-server, or say --etcd {EMBEDDED}"
+        )
+    return program
 
 
 def _port(index: int) -> int:
