@@ -95,7 +95,7 @@ def test_an_etcd_that_does_not_answer_is_told_and_what_follows_from_that():
     found = with_etcd(made(), 4.0)
     check_report(found)
     assert found["status"] == "degraded"
-    assert found["reasons"][-1].startswith("etcd has not answered for 4.0 s or more: the run goes on")
+    assert found["reasons"][-1].startswith("etcd has not answered for 4.0 s or more: until it does")
     assert with_etcd(made(), None) == made()
 
 
