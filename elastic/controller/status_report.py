@@ -222,7 +222,7 @@ def with_etcd(found: dict[str, Any], unheard_s: float | None) -> dict[str, Any]:
     if unheard_s is None:
         return found
     reason = (
-        f"etcd has not answered for {unheard_s:.1f} s or more: the run goes on, and can replace no host until it does"
+        f"etcd has not answered for {unheard_s:.1f} s or more: until it does, the run cannot do without a lost host"
     )
     status = DEGRADED if found["status"] == HEALTHY else found["status"]
     return {**found, "status": status, "reasons": [*found["reasons"], reason]}

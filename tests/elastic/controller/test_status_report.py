@@ -96,7 +96,8 @@ def test_an_etcd_that_does_not_answer_is_told_and_what_follows_from_that():
     check_report(found)
     assert found["status"] == "degraded"
     assert found["reasons"][-1].startswith("etcd has not answered for 4.0 s or more: until it does")
-    assert with_etcd(made(), None) == made()
+    well = made()
+    assert with_etcd(well, None) == well
 
 
 def test_a_change_is_told_with_all_its_phases_and_their_sum():
