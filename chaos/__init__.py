@@ -7,13 +7,14 @@ pulled. Who carries out a plan is `elastic.chaos_run`.
 from chaos.agenda import Agenda
 from chaos.checkers import CHECKERS, Evidence, Verdict
 from chaos.copies import Copies
+from chaos.cuts import ETCD, ways
 from chaos.entries import ENTRIES, goodput
 from chaos.errors import ChaosError, HistoryError, PlanError
 from chaos.faults import FAULTS, Fault, Target
 from chaos.history import Event, History, parse_line
 from chaos.ledger import Span
-from chaos.network import Network, NetworkError, missing
-from chaos.plan import AtTime, Injection, Plan
+from chaos.network import GATEWAY, Network, NetworkError, missing
+from chaos.plan import EMBEDDED, AtTime, Injection, Plan
 from chaos.plan_text import dump, parse, settled
 from chaos.ready_made import ready_made
 from chaos.report import Report, html, text
@@ -22,8 +23,11 @@ from chaos.shrink import shrink
 
 __all__ = [
     "CHECKERS",
+    "EMBEDDED",
     "ENTRIES",
+    "ETCD",
     "FAULTS",
+    "GATEWAY",
     "Agenda",
     "AtTime",
     "ChaosError",
@@ -53,4 +57,5 @@ __all__ = [
     "settled",
     "shrink",
     "text",
+    "ways",
 ]

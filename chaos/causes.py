@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from chaos.faults import FAULTS
 from chaos.history import Event, History
 
 
@@ -37,8 +38,9 @@ def reactions(history: History, notice_within: float) -> list[Reaction]:
 
 
 def alarms_without_cause(history: History, notice_within: float) -> list[Event]:
-    """What was given up although no fault was there, or had been a moment before."""
-    faults = [(one.fault.at, one.until + notice_within) for one in reactions(history, notice_within)]
+    """What was given up although no fault was there that could be the cause, or had been a moment before."""
+    found = (one for one in reactions(history, notice_within) if not FAULTS[one.fault["fault"]].spares_hosts)
+    faults = [(one.fault.at, one.until + notice_within) for one in found]
     alarms = history.of("lost", "gone")
     return [alarm for alarm in alarms if not any(begin <= alarm.at <= end for begin, end in faults)]
 

@@ -15,6 +15,8 @@ class Target(enum.Enum):
     """Whichever process comes first to a point of its work."""
     RUN = "run"
     """The run as a whole."""
+    ETCD = "etcd"
+    """The pool's etcd."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,7 @@ class Fault:
         ends_run: the run cannot survive it; what is checked is how it ends.
         changes_pool: the hosts must stand in networks of their own, which needs root.
         silent: only a run that verifies its results can find it out.
+        spares_hosts: no host is given up for it, so that it is no cause for one that is.
     """
 
     name: str
@@ -39,6 +42,7 @@ class Fault:
     ends_run: bool = False
     changes_pool: bool = False
     silent: bool = False
+    spares_hosts: bool = False
 
 
 NOTICEABLE_S = 2.0
@@ -96,9 +100,58 @@ FAULTS = {
         Fault(
             "cut",
             Target.HOST,
-            "the host's cable is pulled, and plugged in again: controller and other hosts do not reach it; needs root",
+            "the host's cable is pulled, and plugged in again: nobody reaches it, and it reaches nobody; needs root",
             takes_memory=True,
             lasts=4.0,
+            changes_pool=True,
+        ),
+        Fault(
+            "cut-in",
+            Target.HOST,
+            "what others send to the host is lost; they hear it; needs root",
+            takes_memory=True,
+            lasts=6.0,
+            changes_pool=True,
+        ),
+        Fault(
+            "cut-out",
+            Target.HOST,
+            "what the host sends to others is lost; it hears them; needs root",
+            takes_memory=True,
+            lasts=4.0,
+            changes_pool=True,
+        ),
+        Fault(
+            "cut-peers",
+            Target.HOST,
+            "the host and the other hosts do not reach each other; controller and etcd reach all; needs root",
+            takes_memory=True,
+            lasts=4.0,
+            noticed=False,
+            changes_pool=True,
+        ),
+        Fault(
+            "cut-controller",
+            Target.HOST,
+            "the host and the controller do not reach each other; etcd and the other hosts reach both; needs root",
+            takes_memory=True,
+            lasts=4.0,
+            changes_pool=True,
+        ),
+        Fault(
+            "cut-etcd",
+            Target.HOST,
+            "the host and etcd do not reach each other, for longer than its lease lasts; needs root",
+            lasts=8.0,
+            noticed=False,
+            spares_hosts=True,
+            changes_pool=True,
+        ),
+        Fault(
+            "recycle-address",
+            Target.HOST,
+            "the host is killed, and one of another name comes up at its address and port; needs root",
+            takes_memory=True,
             changes_pool=True,
         ),
         Fault(
@@ -113,6 +166,38 @@ FAULTS = {
             "one bit of an array that a device of the host is about to use is changed; nothing else shows it",
             noticed=False,
             silent=True,
+        ),
+        Fault(
+            "kill-etcd-leader",
+            Target.ETCD,
+            "the member of etcd that leads gets SIGKILL, and is started again",
+            lasts=3.0,
+            noticed=False,
+            spares_hosts=True,
+        ),
+        Fault(
+            "kill-etcd",
+            Target.ETCD,
+            "all members of etcd get SIGKILL, and are started again; what etcd keeps on disk is still there",
+            lasts=5.0,
+            noticed=False,
+            spares_hosts=True,
+        ),
+        Fault(
+            "freeze-etcd",
+            Target.ETCD,
+            "all members of etcd are stopped, and go on later",
+            lasts=8.0,
+            noticed=False,
+            spares_hosts=True,
+        ),
+        Fault(
+            "compact-etcd",
+            Target.ETCD,
+            "etcd forgets its history, and is stopped for so long that who watches has to begin anew",
+            lasts=6.0,
+            noticed=False,
+            spares_hosts=True,
         ),
         Fault("kill-controller", Target.RUN, "the controller gets SIGKILL, which ends the run", ends_run=True),
         Fault("kill-client", Target.RUN, "the script gets SIGKILL, which ends the run", ends_run=True),

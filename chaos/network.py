@@ -1,12 +1,18 @@
-"""Hosts in network namespaces of this machine, joined by a bridge: a network whose cables can be pulled.
+"""Hosts in network namespaces of this machine, joined by a bridge: a network of which any way can be cut.
 
     with Network(["h1", "h2"]) as network:
         command = network.command("h1", ["elastic", "host", "--listen", f"{network.address('h1')}:0", ...])
-        network.cut("h1")
+        network.cut("h1")                                   # off all others
         network.heal("h1")
+        network.sever([("h1", "h2"), ("h1", GATEWAY)])      # these hear nothing of h1, which hears them
+        network.mend([("h1", "h2"), ("h1", GATEWAY)])
 
 Who is in no namespace, such as the controller, is at `network.gateway`. Nothing leaves the machine. Needs root and
 iproute2; Linux only.
+
+A way is cut by a neighbour entry of the sender that names a hardware address which nobody has: the bridge carries what
+is sent there to everyone, and nobody takes it. That needs neither a packet filter nor a module of the kernel, and tells
+the sender nothing, as a pulled cable does; a route of type blackhole would answer with an error.
 """
 
 from __future__ import annotations
@@ -16,11 +22,20 @@ import functools
 import os
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Self
 
+GATEWAY = "gateway"
+"""Whoever is in no namespace, as the end of a way."""
+
+Way = tuple[str, str]
+"""From a sender to a receiver."""
+
 _NAMESPACES = Path("/run/netns")
+_NOBODY = "02:00:00:00:00:00"
+"""A hardware address of the range for private use that no device of a network has: the kernel draws theirs."""
 _MOST_HOSTS = 200
 _NETWORKS = range(64, 128)
 """The third numbers of addresses 10.213.x.0/24, of which a network takes one that no device has."""
@@ -60,6 +75,7 @@ class Network:
         if len(hosts) > _MOST_HOSTS:
             raise NetworkError(f"a network has at most {_MOST_HOSTS} hosts, not {len(hosts)}")
         self._numbers = _numbers(hosts)
+        self._severed: Counter[Way] = Counter()
         self._third = self._make_bridge()
         try:
             for host in hosts:
@@ -72,7 +88,7 @@ class Network:
     def made(cls, hosts: Sequence[str], number: int) -> Self:
         """The network of these hosts that another process has made and will close, by its number."""
         network = cls.__new__(cls)
-        network._numbers, network._third = _numbers(hosts), number
+        network._numbers, network._severed, network._third = _numbers(hosts), Counter(), number
         return network
 
     @property
@@ -86,18 +102,44 @@ class Network:
         return f"10.213.{self._third}.1"
 
     def address(self, host: str) -> str:
-        return f"10.213.{self._third}.{self._numbers[host]}"
+        return self.gateway if host == GATEWAY else f"10.213.{self._third}.{self._numbers[host]}"
 
     def command(self, host: str, command: Sequence[str]) -> list[str]:
         """The command that runs a command on a host."""
         return ["ip", "netns", "exec", self._namespace(host), *command]
 
     def cut(self, host: str) -> None:
-        """Pulls the host's cable: what is sent to it or by it is lost, and nobody is told."""
-        _ip("link", "set", self._port(host), "down")
+        """Cuts a host off: what is sent to it or by it is lost, and nobody is told."""
+        self.sever(self._ways(host))
 
     def heal(self, host: str) -> None:
-        _ip("link", "set", self._port(host), "up")
+        self.mend(self._ways(host))
+
+    def sever(self, ways: Iterable[Way]) -> None:
+        """From now on what senders send to receivers is lost, and nobody is told."""
+        ways = list(ways)
+        cut = [way for way in ways if not self._severed[way]]
+        self._severed.update(ways)
+        self._change(cut, f"neighbour replace {{address}} dev {{device}} lladdr {_NOBODY} nud permanent")
+
+    def mend(self, ways: Iterable[Way]) -> None:
+        """Takes back one `sever` of these ways; one that was cut twice stays cut."""
+        ways = list(ways)
+        self._severed.subtract(ways)
+        whole = [way for way in ways if not self._severed[way]]
+        self._change(whole, "neighbour delete {address} dev {device}")
+
+    def _ways(self, host: str) -> list[Way]:
+        others = [other for other in (*self._numbers, GATEWAY) if other != host]
+        return [way for other in others for way in ((host, other), (other, host))]
+
+    def _change(self, ways: Sequence[Way], line: str) -> None:
+        """Has each sender change its neighbour entry of the receiver."""
+        for sender in dict.fromkeys(sender for sender, _ in ways):
+            where, device = ((), self._bridge) if sender == GATEWAY else (("-n", self._namespace(sender)), "eth0")
+            receivers = [self.address(receiver) for one, receiver in ways if one == sender]
+            lines = [line.format(address=address, device=device) for address in receivers]
+            _ip(*where, "-batch", "-", lines=lines)
 
     def close(self) -> None:
         for host in self._numbers:
@@ -158,7 +200,8 @@ def _numbers(hosts: Sequence[str]) -> dict[str, int]:
     return {host: 2 + index for index, host in enumerate(hosts)}
 
 
-def _ip(*arguments: str) -> None:
-    done = subprocess.run(["ip", *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+def _ip(*arguments: str, lines: Sequence[str] = ()) -> None:
+    command, text = ["ip", *arguments], "".join(f"{line}\n" for line in lines)
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
     if done.returncode:
         raise NetworkError(f"ip {' '.join(arguments)}: {done.stderr.strip()}")

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from chaos.faults import FAULTS, NOTICEABLE_S, Fault
+from chaos.faults import FAULTS, NOTICEABLE_S, Fault, Target
 
 STEP = r"\b(?:step|epoch|iter|iteration)\s*[:=#]?\s*(\d+)"
 """How a line that a script prints tells its step, unless the plan says otherwise; upper or lower case."""
 
 EVENTS = ("lost", "generation", "restored", "recovered", "snapshot", "joined", "gone", "compared", "corruption")
 """Events of a history that a fault may wait for."""
+
+
+EMBEDDED = "embedded"
+ETCDS = (EMBEDDED, "1", "3")
+"""What may serve a pool: the embedded server, or a real etcd of so many members."""
 
 
 @dataclass(frozen=True)
@@ -112,6 +117,7 @@ class Plan:
     """Faults, and the pool that they hit.
 
     Attributes:
+        etcd: what serves the pool: the embedded server, or a real etcd of one or three members.
         verify_every: so many snapshots the run verifies its results; 0 if it does not.
         seed: repeats what is drawn; None to have one chosen.
         until: seconds after which nothing is drawn any more; None for the whole run.
@@ -129,6 +135,7 @@ class Plan:
     spares: int = 0
     on_loss: str = "stack"
     snapshot_budget: float = 0.1
+    etcd: str = EMBEDDED
     verify_every: int = 0
     seed: int | None = None
     until: float | None = None
@@ -148,6 +155,12 @@ class Plan:
     def needs_networks(self) -> bool:
         """Whether each host must stand in a network of its own."""
         return any(FAULTS[planned.fault].changes_pool for planned in self.faults)
+
+    @property
+    def needs_machine_pool(self) -> bool:
+        """Whether the pool must be one whose hosts and etcd are started one by one, as on machines of their own."""
+        hits_etcd = any(FAULTS[planned.fault].target is Target.ETCD for planned in self.faults)
+        return self.needs_networks or hits_etcd or self.etcd != EMBEDDED
 
     @property
     def drawn(self) -> bool:

@@ -15,7 +15,7 @@ import yaml
 
 from chaos.errors import PlanError
 from chaos.faults import FAULTS, POINTS, Target
-from chaos.plan import EVENTS, AtEvent, AtStep, AtTime, Every, Injection, Plan, PlannedFault, Poisson, When
+from chaos.plan import ETCDS, EVENTS, AtEvent, AtStep, AtTime, Every, Injection, Plan, PlannedFault, Poisson, When
 
 ON_LOSS = ("stack", "spare", "wait")
 RANDOM = "random"
@@ -42,6 +42,7 @@ def parse(text: str) -> Plan:
         spares=_whole(data, "spares", defaults.spares, least=0),
         on_loss=_one_of(data.get("on_loss", defaults.on_loss), ON_LOSS, "on_loss"),
         snapshot_budget=_seconds(data, "snapshot_budget", defaults.snapshot_budget, "the plan", least=0.0),
+        etcd=_one_of(str(data.get("etcd", defaults.etcd)), ETCDS, "etcd"),
         verify_every=_whole(data, "verify_every", defaults.verify_every, least=0),
         seed=_whole(data, "seed", None, least=0),
         until=_seconds(data, "until", None, "the plan"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from chaos.faults import FAULTS, POINTS
-from chaos.plan import EVENTS, Plan
+from chaos.plan import ETCDS, EVENTS, Plan
 from chaos.plan_text import ON_LOSS
 
 _SECONDS = {"type": "number", "exclusiveMinimum": 0}
@@ -32,6 +32,7 @@ def schema() -> dict[str, Any]:
                 "exclusiveMaximum": 1,
                 "default": Plan.snapshot_budget,
             },
+            "etcd": {"enum": [*ETCDS, *(int(kind) for kind in ETCDS if kind.isdecimal())], "default": Plan.etcd},
             "verify_every": {"type": "integer", "minimum": 0, "default": Plan.verify_every},
             "seed": {"type": "integer", "minimum": 0},
             "until": _SECONDS,

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 class Start(Protocol):
     """Starts a script on a pool of its own; settings are those of a plan, such as hosts and devices_per_host.
 
-    With `networks` hosts can be cut off, which needs root.
+    With `networks` hosts can be cut off, which needs root; with `machines` etcd can fail by itself.
     """
 
     def __call__(
-        self, script: str | Path, *arguments: str, networks: bool = False, **settings: Any
+        self, script: str | Path, *arguments: str, networks: bool = False, machines: bool = False, **settings: Any
     ) -> DisturbedRun: ...
 
 
@@ -39,8 +39,11 @@ def elastic_chaos(tmp_path: Path) -> Start:
 
     numbers = itertools.count(1)
 
-    def start(script: str | Path, *arguments: str, networks: bool = False, **settings: Any) -> DisturbedRun:
+    def start(
+        script: str | Path, *arguments: str, networks: bool = False, machines: bool = False, **settings: Any
+    ) -> DisturbedRun:
         directory = tmp_path / f"run{next(numbers)}"
-        return DisturbedRun(Plan(**settings), [str(script), *arguments], directory, networks=networks)
+        pool = {"networks": networks, "machines": machines}
+        return DisturbedRun(Plan(**settings), [str(script), *arguments], directory, **pool)
 
     return start

@@ -32,6 +32,9 @@ _log = logging.getLogger(__name__)
 _RETRY_S = 0.5
 """Between two tries of something that needs etcd while etcd cannot be reached."""
 
+_OVERDUE = 2 / 3
+"""Of a lease's time, without an answer: a renewal was not answered that is sent after a third."""
+
 _AT_ONCE = 60
 """Hosts that are claimed in one transaction; etcd takes 128 operations and as many compares, unless told otherwise."""
 
@@ -274,6 +277,12 @@ class Claims:
             await _end(self._lease)
             raise
         return self
+
+    @property
+    def unheard_s(self) -> float | None:
+        """For how many seconds at least etcd has not answered; None if no answer is overdue."""
+        silence = self._lease.ttl - self._lease.remaining
+        return silence if silence > _OVERDUE * self._lease.ttl else None
 
     async def claim(self, *hosts: HostRecord) -> bool:
         """Takes hosts, all or none: if these incarnations are there, and no other run has one. Raises as `Etcd.txn`.

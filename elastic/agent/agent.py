@@ -198,6 +198,9 @@ class Agent:
             words = f"host {self._settings.id} is in pool {self._pool}, and run {hello.get('run')} in {hello['pool']}"
             self._refusals.add(Reason.FOREIGN_POOL, words)
             link.send(wire.frame({"refused": words}))
+        elif (wanted := hello.get("host", self._settings.id)) != self._settings.id:
+            # Its etcd entry outlives a host for a moment; its address may be another's by then.
+            link.send(wire.frame({"refused": f"host {self._settings.id} is at this address, and not {wanted}"}))
         elif self._controller is not None:
             link.send(wire.frame({"refused": f"host {self._settings.id} is in use by another controller"}))
         else:

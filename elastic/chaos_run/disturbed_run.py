@@ -23,10 +23,12 @@ class DisturbedRun:
     Hosts that are killed come back by themselves.
     """
 
-    def __init__(self, plan: Plan, script: Sequence[str], directory: Path, *, networks: bool = False) -> None:
-        """With `networks` each host can be cut off, which needs root."""
+    def __init__(
+        self, plan: Plan, script: Sequence[str], directory: Path, *, networks: bool = False, machines: bool = False
+    ) -> None:
+        """With `networks` each host can be cut off, which needs root; with `machines` etcd can fail by itself."""
         self._plan, self._script, self._directory = plan, script, directory
-        self._run = LiveRun(plan, script, directory, "run", networks=networks)
+        self._run = LiveRun(plan, script, directory, "run", networks=networks, machines=machines)
         self._verbs = Verbs(self._run)
         self._numbers = itertools.count(1)
         self._lasting: dict[str, int] = {}
@@ -49,11 +51,14 @@ class DisturbedRun:
         number = self._do(f"freeze-{what}", hosts, lasts=math.inf, at=at)
         self._lasting |= dict.fromkeys(hosts, number)
 
-    def cut(self, *hosts: str, at: int | None = None) -> None:
-        """Pulls the cables of hosts, until `heal`; of a run that was started with `networks`."""
+    def cut(self, *hosts: str, what: str = "all", at: int | None = None) -> None:
+        """Cuts hosts off, until `heal`; of a run that was started with `networks`.
+
+        Off "all" others, or only what comes "in" or goes "out"; or off "peers", "controller" or "etcd" only.
+        """
         if self._run.network is None:
             raise UsageError("hosts can only be cut off in a run with networks=True")
-        number = self._do("cut", hosts, lasts=math.inf, at=at)
+        number = self._do("cut" if what == "all" else f"cut-{what}", hosts, lasts=math.inf, at=at)
         self._lasting |= dict.fromkeys(hosts, number)
 
     def heal(self, *hosts: str, at: int | None = None) -> None:
@@ -63,6 +68,22 @@ class DisturbedRun:
             self._verbs.take_back(self._lasting.pop(host, 0))
 
     thaw = heal
+
+    def recycle_address(self, host: str, at: int | None = None) -> None:
+        """Kills a host, and has one of another name come up at its address; of a run with `networks`."""
+        if self._run.network is None:
+            raise UsageError("hosts only have addresses of their own in a run with networks=True")
+        self._do("recycle-address", (host,), at=at)
+
+    def hit_etcd(self, what: str, seconds: float = 5.0, at: int | None = None) -> None:
+        """Does something to etcd for so many seconds: "kill-leader", "kill", "freeze" or "compact".
+
+        Of a run that was started with `machines` or `networks`.
+        """
+        if self._run.pool is None:
+            raise UsageError("etcd can only fail by itself in a run with machines=True")
+        verb, _, leader = what.partition("-")
+        self._do(f"{verb}-etcd{'-leader' if leader else ''}", (), lasts=seconds, at=at)
 
     def slow(self, host: str, share: float = 0.5, seconds: float = 5.0, at: int | None = None) -> None:
         """Gives a host's executor only a share of its time, for so many seconds."""

@@ -19,11 +19,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, Any, Self
 
-from chaos import Copies, Event, History, Network, Plan, parse_line
+from chaos import ETCD, Copies, Event, History, Network, Plan, parse_line
 from elastic import fault_points, health
 from elastic.chaos_run.belongings import Belongings
 from elastic.chaos_run.guard import Guard
-from elastic.chaos_run.networked_pool import NetworkedPool
+from elastic.chaos_run.machine_pool import MachinePool
 from elastic.chaos_run.tail import Tail
 from elastic.chaos_run.who import Who
 from elastic.errors import PoolError
@@ -42,15 +42,25 @@ class LiveRun:
     Args:
         plan: whose pool it has. What the plan does to it is somebody else's matter.
         script: SCRIPT ARGS..., or -m MODULE ARGS...
-        directory: keeps `NAME.out` and `NAME.err`, what was printed, and the logs of the pool in `NAME-logs`.
-        networks: each host stands in a network of its own, and can be cut off.
+        directory: keeps `NAME.out` and `NAME.err`, what was printed, and the logs of the pool in `NAME-logs`, or in
+            `NAME-pool.log` what its etcd and hosts had to say.
+        networks: each host, and etcd, stands in a network of its own, and can be cut off.
+        machines: hosts and etcd are started one by one, so that etcd can fail, too; with networks they always are.
 
-    Raises `UsageError` if networks cannot be made here.
+    Raises `UsageError` if networks cannot be made here, or there is no such etcd.
     """
 
     def __init__(
-        self, plan: Plan, script: Sequence[str], directory: Path, name: str, *, networks: bool = False
+        self,
+        plan: Plan,
+        script: Sequence[str],
+        directory: Path,
+        name: str,
+        *,
+        networks: bool = False,
+        machines: bool = False,
     ) -> None:
+        self.host_names = plan.host_names
         self.events: list[Event] = []
         """All that is known to have happened."""
         self.copies = Copies()
@@ -62,14 +72,17 @@ class LiveRun:
         self._asked: tuple[float, Future[Any]] | None = None
         self._health = ThreadPoolExecutor(1, "health")
         self._belongings = Belongings(Path(tempfile.mkdtemp(prefix="chaos-", dir="/dev/shm")))
-        self._pool: NetworkedPool | None = None
-        self._guard = Guard(self._belongings.directory, plan.host_names if networks else ())
+        self._pool: MachinePool | None = None
+        self._guard = Guard(self._belongings.directory, (*plan.host_names, ETCD) if networks else ())
         try:
             self._belongings.make()
             directory.mkdir(parents=True, exist_ok=True)
             output, self._errors = directory / f"{name}.out", directory / f"{name}.err"
             logs = f"--log-dir={directory / f'{name}-logs'}"
             with output.open("wb") as out, self._errors.open("wb") as errors:
+                if networks or machines:
+                    log = directory / f"{name}-pool.log"
+                    self._pool = MachinePool(plan, self.network, self._belongings.directory, log, self._marks)
                 self._launcher = self._launch(plan, [logs, *script], out, errors)
         except BaseException:
             self._guard.close()
@@ -80,11 +93,9 @@ class LiveRun:
 
     def _launch(self, plan: Plan, script: Sequence[str], out: IO[bytes], errors: IO[bytes]) -> subprocess.Popen[bytes]:
         options = _options(plan)
-        marks = {**self._belongings.variables, fault_points.DIRECTORY: str(self.points)}
-        variables = {**os.environ, **marks, "PYTHONUNBUFFERED": "1"}
-        if self._guard.network is not None:
-            self._pool = NetworkedPool(plan, self._guard.network, self._belongings.directory, errors, marks)
-            options += ["--pool", self._pool.address]
+        variables = {**os.environ, **self._marks, "PYTHONUNBUFFERED": "1"}
+        if self._pool is not None:
+            options += ["--pool", self._pool.etcd.url]
             variables |= self._pool.variables
         return subprocess.Popen(
             [sys.executable, "-m", "elastic.cli", "run", "-v", *options, *script],
@@ -212,6 +223,15 @@ class LiveRun:
     def network(self) -> Network | None:
         """That of the hosts, if each stands in one of its own."""
         return self._guard.network
+
+    @property
+    def pool(self) -> MachinePool | None:
+        """Its pool, if hosts and etcd were started one by one, and the run has not ended."""
+        return self._pool
+
+    @property
+    def _marks(self) -> dict[str, str]:
+        return {**self._belongings.variables, fault_points.DIRECTORY: str(self.points)}
 
     @property
     def points(self) -> Path:

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from chaos import Event, History, Injection, Plan, Report, dump, html, settled, shrink
+from chaos import Event, History, Injection, Plan, Report, dump, html, missing, settled, shrink
+from elastic.chaos_run import etcd_members
 from elastic.chaos_run.conduct import Conductor
 from elastic.chaos_run.live_run import LiveRun
 from elastic.errors import UsageError
@@ -31,8 +32,11 @@ def prove(
         say: is told what goes on.
         shrink_runs: how many more runs may be made to find fewer faults under which the script still fails.
 
-    Raises `UsageError` if the script fails without faults.
+    Raises `UsageError` if the script fails without faults, or this machine lacks what the plan needs.
     """
+    if plan.needs_networks and (why := missing()) is not None:
+        raise UsageError(f"hosts cannot be cut off here: {why}")
+    etcd_members.check(plan.etcd)
     seed = random.randrange(1 << 31) if plan.seed is None else plan.seed
     plan = replace(plan, seed=seed)
     if plan.drawn:
@@ -62,7 +66,8 @@ def disturbed(
     plan: Plan, script: Sequence[str], directory: Path, name: str, say: Callable[[str], None]
 ) -> tuple[History, list[Injection]]:
     """What happens under a plan that has a seed, and the faults that were due."""
-    with LiveRun(plan, script, directory, name, networks=plan.needs_networks) as run:
+    pool = {"networks": plan.needs_networks, "machines": plan.needs_machine_pool}
+    with LiveRun(plan, script, directory, name, **pool) as run:
         run.on_event = lambda event: _tell(event, say)
         conductor = Conductor(plan, plan.seed or 0, run)
         history = conductor.conduct()

@@ -6,9 +6,11 @@ import signal
 from collections.abc import Callable
 from functools import partial
 
-from chaos import Injection
+from chaos import FAULTS, Injection, Target, ways
 from elastic import fault_points
 from elastic.chaos_run.live_run import LiveRun
+from elastic.errors import PoolError
+from membership import MembershipError
 
 _SLICE_S = 0.05
 """Of a slow process, how long it runs and stands still, taken together."""
@@ -37,7 +39,8 @@ class Verbs:
             "flap": self._flap,
             "slow": self._slow,
             "preempt": self._preempt,
-            "cut": self._cut,
+            **{name: self._cut for name in FAULTS if name == "cut" or name.startswith("cut-")},
+            "recycle-address": self._recycle,
             "die": self._arm,
             "flip-bit": self._flip,
             "kill-controller": lambda _: self._run.who.signal([self._run.who.controller()], signal.SIGKILL),
@@ -49,6 +52,9 @@ class Verbs:
         missing = [host for host in injection.hosts if not self._targets(injection.fault, host)]
         if missing:
             self.skip(injection, f"{', '.join(missing)} had no such process then")
+            return
+        if injection.kind.target is Target.ETCD:
+            self._hit_etcd(injection)
             return
         if injection.point is None:
             self._tell(injection)
@@ -101,6 +107,7 @@ class Verbs:
             "slow": [executor],
             # An agent takes its executor along; a host that has none yet is hit as well.
             "kill-host": [agent, executor] if executor else [agent],
+            "recycle-address": [agent, executor] if executor else [agent],
             "freeze-host": [agent, executor] if executor else [agent],
             "zombie": [agent, executor] if executor else [agent],
         }.get(fault, [agent])
@@ -151,14 +158,37 @@ class Verbs:
     def _cut(self, injection: Injection) -> None:
         network = self._run.network
         assert network is not None, "the run has no networks"
+        hosts = injection.hosts
+        cut = [way for host in hosts for way in ways(injection.fault, host, self._run.host_names)]
+        network.sever(cut)
+        self._lasts(injection, partial(network.mend, cut))
 
-        def heal() -> None:
-            for host in injection.hosts:
-                network.heal(host)
-
+    def _recycle(self, injection: Injection) -> None:
+        assert self._run.pool is not None, "the run has no pool of machines"
+        self._kill(injection)
         for host in injection.hosts:
-            network.cut(host)
-        self._lasts(injection, heal)
+            self._run.pool.replace(host)
+
+    def _hit_etcd(self, injection: Injection) -> None:
+        """Does a fault to etcd, which may be unable to say whom it hits."""
+        assert self._run.pool is not None, "the run has no pool of machines"
+        etcd, began = self._run.pool.etcd, self._run.now
+        try:
+            match injection.fault:
+                case "kill-etcd-leader":
+                    etcd.kill_leader()
+                case "kill-etcd":
+                    etcd.kill()
+                case "freeze-etcd":
+                    etcd.freeze()
+                case "compact-etcd":
+                    etcd.compact()
+                    etcd.freeze()
+        except (PoolError, MembershipError) as error:
+            self.skip(injection, str(error))
+            return
+        self._tell(injection, began)
+        self._lasts(injection, etcd.start_again if injection.fault.startswith("kill") else etcd.thaw)
 
     def _flip(self, injection: Injection) -> None:
         for host in injection.hosts:

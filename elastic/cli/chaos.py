@@ -52,6 +52,7 @@ def add(subparsers: argparse._SubParsersAction[Any]) -> None:
     run.add_argument("--json", action="store_true", help="print the report as JSON, not as text")
     run.add_argument("--hosts", type=number, metavar="N", help="hosts of the pool (default: as the plan says)")
     run.add_argument("--devices-per-host", type=number, metavar="D", help="devices of each (default: as the plan says)")
+    run.add_argument("--etcd", choices=("embedded", "1", "3"), help="what serves the pool (default: as the plan says)")
     run.add_argument("--seed", type=number, metavar="S", help="what the plan draws is drawn from it")
     run.add_argument(
         "--shrink",
@@ -74,7 +75,7 @@ def handle_run(options: argparse.Namespace) -> int:
     from chaos import PlanError, dump, parse, text
     from elastic.chaos_run.proof import prove
 
-    given = {name: getattr(options, name) for name in ("seed", "hosts", "devices_per_host")}
+    given = {name: getattr(options, name) for name in ("seed", "hosts", "devices_per_host", "etcd")}
     plan = dataclasses.replace(plan, **{name: value for name, value in given.items() if value is not None})
     try:
         parse(dump(plan))

@@ -29,7 +29,7 @@ from elastic.controller.roster import Roster
 from elastic.controller.run import Run
 from elastic.controller.service import ProxyService, Sessions
 from elastic.controller.session import Session
-from elastic.controller.status_report import About, with_refused
+from elastic.controller.status_report import About, with_etcd, with_refused
 from elastic.door import Door
 from elastic.errors import HostLostError, PoolError, UsageError
 from elastic.front import GrpcServer
@@ -155,7 +155,8 @@ async def _serve(arguments: argparse.Namespace) -> None:
             known = dataclasses.replace(
                 about, client_connected=sessions.connected, waits_for=waits_for, goodput=accounts.goodput()
             )
-            return with_refused(run.report(known, time.monotonic()), refusals.counts)
+            found = with_refused(run.report(known, time.monotonic()), refusals.counts)
+            return with_etcd(found, claims.unheard_s)
 
         def greeted(hello: dict[str, Any], link: wire.Link) -> None:
             if hello.get("role") == status_service.ROLE:

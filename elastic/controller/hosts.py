@@ -102,10 +102,10 @@ class Host:
     ) -> Host:
         """Connects to an agent in the name of a run of a pool; `lost(host, reason)` is called when it goes away.
 
-        Raises `PoolError` if it cannot be reached or does not know the secret.
+        Raises `PoolError` if it cannot be reached, does not know the secret, or is that of another host.
         """
         host = cls(id, address, lost)
-        hello = {"role": "controller", "run": run, **({"pool": pool} if pool else {})}
+        hello = {"role": "controller", "run": run, "host": id, **({"pool": pool} if pool else {})}
         try:
             host._link = await wire.open_link(address, secret, hello, host._hear, host._gone)
         except (OSError, EOFError, HandshakeError, ValueError) as error:

@@ -217,6 +217,17 @@ def with_refused(found: dict[str, Any], refused: Mapping[str, int]) -> dict[str,
     return {**found, "run": {**found["run"], "refused": dict(refused)}}
 
 
+def with_etcd(found: dict[str, Any], unheard_s: float | None) -> dict[str, Any]:
+    """The report of a run that etcd has not answered for so many seconds; None if it has."""
+    if unheard_s is None:
+        return found
+    reason = (
+        f"etcd has not answered for {unheard_s:.1f} s or more: until it does, the run cannot do without a lost host"
+    )
+    status = DEGRADED if found["status"] == HEALTHY else found["status"]
+    return {**found, "status": status, "reasons": [*found["reasons"], reason]}
+
+
 def assess(
     run: RunFacts,
     hosts: Sequence[HostFacts],

@@ -49,3 +49,8 @@ def test_the_time_of_a_fault_that_lasts_ends_when_it_is_taken_back():
 def test_an_alarm_without_a_fault_has_no_cause():
     history = story(injected(1, 1, "kill-host", "h1"), lost(1.1, "h1"), lost(20, "h2"))
     assert [alarm.host for alarm in alarms_without_cause(history, 5.0)] == ["h2"]
+
+
+def test_an_etcd_that_is_away_is_no_cause_for_giving_up_a_host():
+    history = story(injected(1, 1, "kill-etcd", lasts=5.0, must_be_noticed=False), lost(2, "h1"), reverted(6, 1))
+    assert [alarm.host for alarm in alarms_without_cause(history, 5.0)] == ["h1"]

@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from chaos import network as network_module
-from chaos.network import Network, NetworkError, missing
+from chaos.network import GATEWAY, Network, NetworkError, missing
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 
@@ -40,6 +40,59 @@ def echo(network, host):
         process.kill()
 
 
+ANSWER = """
+import socket, sys
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as own:
+    own.bind((sys.argv[1], 0))
+    print(own.getsockname()[1], flush=True)
+    while True:
+        word, sender = own.recvfrom(100)
+        print(word.decode(), flush=True)
+        own.sendto(word, sender)
+"""
+
+
+class Talker:
+    """Says something to a program that answers with the same; what is lost is not said again."""
+
+    def __init__(self, own, address):
+        self._own, self._address = own, address
+
+    def __call__(self, word):
+        self._own.sendto(word, self._address)
+
+    def answer(self):
+        return self._own.recv(100)
+
+
+@contextlib.contextmanager
+def datagrams(network, host):
+    """What a program on a host has heard, as a function that waits for it, and who talks to it."""
+    command = network.command(host, [sys.executable, "-c", ANSWER, network.address(host)])
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        port = int(process.stdout.readline())
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as own:
+            own.settimeout(20)
+            yield lambda: process.stdout.readline().strip(), Talker(own, (network.address(host), port))
+        process.kill()
+
+
+KNOCK = """
+import socket, sys
+try:
+    socket.create_connection((sys.argv[1], 9), 0.5)
+except ConnectionRefusedError:  # Somebody is there to say no.
+    sys.exit(0)
+except TimeoutError:
+    sys.exit(1)
+"""
+
+
+def reaches(network, one, other):
+    command = network.command(one, [sys.executable, "-c", KNOCK, network.address(other)])
+    return {0: True, 1: False}[subprocess.run(command, check=False).returncode]
+
+
 def says(connection, word):
     connection.sendall(word)
     return connection.recv(100)
@@ -62,6 +115,40 @@ def test_who_is_cut_off_hears_nothing_until_the_cable_is_back_and_others_notice_
         a.settimeout(20)
         network.heal("a")
         assert a.recv(100) == b"lost?"  # TCP sends it again.
+
+
+def test_a_way_that_is_cut_in_one_direction_is_open_in_the_other(network):
+    with datagrams(network, "a") as (heard, say):
+        network.sever([("a", GATEWAY)])
+        say(b"1")
+        assert heard() == b"1"
+        network.mend([("a", GATEWAY)])
+        say(b"2")
+        assert (heard(), say.answer()) == (b"2", b"2")  # The answer to the first is lost.
+        network.sever([(GATEWAY, "a")])
+        say(b"3")
+        network.mend([(GATEWAY, "a")])
+        say(b"4")
+        assert (heard(), say.answer()) == (b"4", b"4")
+
+
+def test_a_host_that_is_cut_off_another_reaches_the_rest(network):
+    with echo(network, "a") as a, echo(network, "b") as b:
+        network.sever([("a", "b"), ("b", "a")])
+        assert says(a, b"x") == b"x"
+        assert says(b, b"y") == b"y"
+        assert not reaches(network, "a", "b")
+        network.mend([("a", "b"), ("b", "a")])
+        assert reaches(network, "a", "b")
+
+
+def test_a_way_that_is_cut_twice_is_open_when_both_cuts_are_over(network):
+    network.cut("a")
+    network.sever([("a", "b")])
+    network.heal("a")
+    assert not reaches(network, "a", "b")
+    network.mend([("a", "b")])
+    assert reaches(network, "a", "b")
 
 
 def test_networks_beside_each_other_have_different_addresses_and_none_stays():

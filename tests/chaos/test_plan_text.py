@@ -13,6 +13,7 @@ spares: 1
 devices_per_host: 1
 on_loss: wait
 snapshot_budget: 0.3
+etcd: 3
 verify_every: 2
 seed: 7
 until: 60
@@ -46,6 +47,7 @@ def test_a_plan_says_what_hits_whom_and_when():
         spares=1,
         on_loss="wait",
         snapshot_budget=0.3,
+        etcd="3",
         verify_every=2,
         seed=7,
         until=60.0,
@@ -95,6 +97,7 @@ def test_what_was_drawn_is_written_as_a_plan_that_draws_nothing():
         ("hosts: 0", "hosts: is a whole number, at least 1; it is 0"),
         ("hosts: true", "it is True"),
         ("on_loss: surface", "on_loss: there is no 'surface'; there are stack, spare, wait"),
+        ("etcd: 2", "etcd: there is no '2'; there are embedded, 1, 3"),
         ("snapshot_budget: 1", "a share of the time, below 1"),
         ("allow_data_loss: maybe", "true or false, not 'maybe'"),
         ("step: '('", "no regular expression"),
@@ -121,6 +124,8 @@ def test_what_was_drawn_is_written_as_a_plan_that_draws_nothing():
         (plan_of("fault: die, host: h1, point: compile, at: {step: 1}"), "not addressed to a host"),
         (plan_of("fault: kill-host, count: 5, at: {step: 1}"), "how many hosts are drawn, of 4"),
         (plan_of("fault: slow, host: h1, share: 1, at: {step: 1}"), "below 1; it is 1"),
+        (plan_of("fault: kill-etcd, host: h1, at: {step: 1}"), "not addressed to a host"),
+        (plan_of("fault: recycle-address, host: h1, for: 3, at: {step: 1}"), "it is not taken back"),
         (plan_of("fault: kill-host, mtbf: 0"), "a number above 0"),
         (plan_of("fault: kill-host, host: h1, device: 1, at: {step: 1}"), "only `flip-bit` has a device"),
         (plan_of("fault: flip-bit, host: h1, at: {step: 1}"), "only a run that verifies finds flip-bit"),

@@ -693,16 +693,19 @@ async def test_an_outage_that_is_longer_than_the_leases_disturbs_neither_hosts_n
         await run.advance(1)
         for holder in (host, run):
             pool.keep(holder)
+        assert run.unheard_s is None
         pool.net.cut()
         revision = (await pool.etcd.list(pool.keys.claims)).revision
         await pool.until(pool.keys.claim("h1"), Delete, revision)
         await pool.until(pool.keys.host("h1"), Delete, revision)
+        assert run.unheard_s
         pool.net.heal()
         await pool.until(pool.keys.claim("h1"), Put, revision)
         second = await pool.until_changed(host)
         assert second.incarnation > first.incarnation
         assert run.taken == []
         await run.advance(2)
+        assert run.unheard_s is None
         assert await run.claim(second)
 
 

@@ -89,6 +89,14 @@ def test_a_second_controller_is_refused_in_words_and_disturbs_nobody(agent):
         assert psutil.Process(pid).is_running()
 
 
+def test_who_looks_for_a_host_that_was_at_this_address_before_is_told_whose_it_is(agent):
+    stray = Controller(agent.dial({"role": "controller", "host": "h6"}))
+    assert stray.hear()["refused"] == "host h7 is at this address, and not h6"
+    stray.channel.close()
+    with agent.controller():
+        pass
+
+
 def test_whoever_does_not_know_the_secret_is_refused_and_disturbs_nobody(agent):
     with agent.controller() as (controller, pid, address):
         for target in (agent.address, address):

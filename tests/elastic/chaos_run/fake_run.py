@@ -6,6 +6,7 @@ import heapq
 import itertools
 
 from chaos import Copies, Event, History
+from elastic.errors import PoolError
 
 POOL = ("h0", "h1", "h2")
 
@@ -20,6 +21,8 @@ class FakeRun:
         self.events = []
         self.copies = Copies()
         self.members = set(POOL)
+        self.host_names = POOL
+        self.etcd = FakeEtcd(self)
         self._looks = list(looks)
         self._timers = []
         self._numbers = itertools.count()
@@ -75,14 +78,24 @@ class FakeRun:
     def network(self):
         return self
 
-    def cut(self, host):
-        self.signals.append((self.now, "cut", host))
+    def sever(self, ways):
+        self.note("sever", *ways)
 
-    def heal(self, host):
-        self.signals.append((self.now, "heal", host))
+    def mend(self, ways):
+        self.note("mend", *ways)
+
+    @property
+    def pool(self):
+        return self
+
+    def replace(self, host):
+        self.note("replace", host)
 
     def signal(self, pids, number):
         self.signals += [(self.now, number.name, pid) for pid in pids]
+
+    def note(self, *what):
+        self.signals.append((self.now, *what))
 
     # For tests
 
@@ -95,3 +108,31 @@ class FakeRun:
 
     def of(self, kind):
         return [event for event in self.events if event.kind == kind]
+
+
+class FakeEtcd:
+    """Has its run note what is done to it."""
+
+    def __init__(self, run):
+        self.leads = True
+        self._run = run
+
+    def kill_leader(self):
+        if not self.leads:
+            raise PoolError("no member of etcd leads")
+        self._run.note("kill etcd's leader")
+
+    def kill(self):
+        self._run.note("kill etcd")
+
+    def start_again(self):
+        self._run.note("start etcd")
+
+    def compact(self):
+        self._run.note("compact etcd")
+
+    def freeze(self):
+        self._run.note("freeze etcd")
+
+    def thaw(self):
+        self._run.note("thaw etcd")

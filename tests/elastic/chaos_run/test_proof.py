@@ -75,6 +75,25 @@ def test_a_host_that_is_cut_off_is_done_without_and_used_again(elastic_chaos):
     assert [event.host for event in run.history.of("lost")] == ["h1"]
 
 
+@pytest.mark.skipif(missing() is not None, reason=str(missing()))
+def test_a_host_at_the_address_of_a_dead_one_is_another(elastic_chaos):
+    with elastic_chaos(SCRIPT, "40", "0.2", hosts=2, devices_per_host=1, networks=True) as run:
+        run.recycle_address("h1", at=3)
+        run.wait_until(lambda: any(event.host == "h1-successor" for event in run.history.of("joined")), "its successor")
+        assert run.finish() == 0
+    assert run.problems() == []
+    assert [event.host for event in run.history.of("lost")] == ["h1"]
+
+
+@pytest.mark.parametrize("what", ["kill", "compact"])
+def test_a_run_makes_steps_while_its_etcd_is_away(elastic_chaos, what):
+    with elastic_chaos(SCRIPT, "60", "0.1", hosts=2, devices_per_host=1, machines=True) as run:
+        run.hit_etcd(what, seconds=600, at=3)
+        assert run.finish() == 0
+    assert run.problems() == []
+    assert run.history.of("lost") == []
+
+
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_what_is_killed_takes_the_script_and_all_hosts_along(tmp_path, number):
     with chaos("run", "smoke", *SMALL, f"--out={tmp_path}", SCRIPT, "1000", "1") as process:

@@ -85,9 +85,38 @@ def test_who_is_told_to_leave_is_killed_when_the_time_is_over(run, verbs):
 
 
 def test_who_is_cut_off_is_reached_again_when_the_time_is_over(run, verbs):
-    verbs.do(fault("cut", "h1", lasts=4.0))
+    verbs.do(fault("cut-peers", "h1", lasts=4.0))
     run.pass_time(5)
-    assert run.signals == [(0.0, "cut", "h1"), (4.0, "heal", "h1")]
+    lost = [("h0", "h1"), ("h2", "h1"), ("h1", "h0"), ("h1", "h2")]
+    assert run.signals == [(0.0, "sever", *lost), (4.0, "mend", *lost)]
+
+
+def test_a_host_whose_address_is_recycled_is_killed_and_replaced(run, verbs):
+    verbs.do(fault("recycle-address", "h1"))
+    victims = [(0.0, "SIGKILL", "agent h1"), (0.0, "SIGKILL", "executor h1")]
+    assert run.signals == [*victims, (0.0, "replace", "h1")]
+
+
+@pytest.mark.parametrize(
+    ("name", "done", "undone"),
+    [
+        ("kill-etcd-leader", ["kill etcd's leader"], "start etcd"),
+        ("kill-etcd", ["kill etcd"], "start etcd"),
+        ("freeze-etcd", ["freeze etcd"], "thaw etcd"),
+        ("compact-etcd", ["compact etcd", "freeze etcd"], "thaw etcd"),
+    ],
+)
+def test_what_is_done_to_etcd_is_taken_back_when_the_time_is_over(run, verbs, name, done, undone):
+    verbs.do(fault(name, lasts=4.0))
+    run.pass_time(5)
+    assert run.signals == [*((0.0, what) for what in done), (4.0, undone)]
+
+
+def test_a_fault_that_etcd_makes_impossible_is_not_done_and_told(run, verbs):
+    run.etcd.leads = False
+    verbs.do(fault("kill-etcd-leader", lasts=4.0))
+    assert run.of("injected") == []
+    assert run.of("skipped")[0]["why"] == "no member of etcd leads"
 
 
 def test_a_fault_for_a_host_that_is_not_there_is_not_done_and_told(run, verbs):

@@ -56,7 +56,8 @@ def test_the_exit_code_tells_whether_every_check_held(proved):
     [
         (
             ["nothing", SCRIPT],
-            "there is no plan 'nothing': it is no file, and none of preemptions, silent-corruption, smoke, soak",
+            "there is no plan 'nothing': it is no file, and none of partitions, preemptions, silent-corruption, smoke, "
+            "soak",
         ),
         (["smoke"], "no script to run"),
         (["smoke", "--hosts=1", SCRIPT], "there is no host 'h1'; the pool has h0"),

@@ -53,7 +53,7 @@ def on_a_stage(play):
 
 def test_a_host_presents_itself_as_the_controller():
     async def play(stage, host, agent):
-        assert agent.hello == {"role": "controller", "run": "r7"}
+        assert agent.hello == {"role": "controller", "run": "r7", "host": "h3"}
         assert (host.id, host.devices, host.pid, host.holds) == ("h3", 2, 7, [b"digest"])
 
     on_a_stage(play)

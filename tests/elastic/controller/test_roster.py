@@ -69,7 +69,7 @@ def test_a_free_host_is_claimed_and_handed_over_as_soon_as_it_has_a_standby():
     async def play(pool, run):
         agent = await pool.host("h1")
         await agent.present()
-        assert agent.connection.hello == {"role": "controller", "run": "run", "pool": "default"}
+        assert agent.connection.hello == {"role": "controller", "run": "run", "host": "h1", "pool": "default"}
         assert await pool.claimed() == {"h1": "run"}
         await run.until_waits_for("0 of 1 (h1 starts)")
         assert run.joined.empty()

@@ -8,7 +8,15 @@ import pytest
 from chaos import ENTRIES
 from elastic.controller.changes import MOST, Changes, Recovered
 from elastic.controller.replay import Verification
-from elastic.controller.status_report import HostFacts, JournalFacts, RunFacts, SnapshotFacts, report, with_refused
+from elastic.controller.status_report import (
+    HostFacts,
+    JournalFacts,
+    RunFacts,
+    SnapshotFacts,
+    report,
+    with_etcd,
+    with_refused,
+)
 from tests.elastic.status_contract import check_report
 
 RUN = RunFacts("r1", 77, 3, 4, 900, True, 2, "running", "", "4 virtual devices over 2 hosts", 60.0)
@@ -81,6 +89,15 @@ def test_refused_connections_are_told_of_each_host_and_of_the_controller():
     assert [one["refused"] for one in found["hosts"]] == [{"garbage": 2}, {}]
     assert found["run"]["refused"] == {"wrong_secret": 1}
     assert found["status"] == "healthy"
+
+
+def test_an_etcd_that_does_not_answer_is_told_and_what_follows_from_that():
+    found = with_etcd(made(), 4.0)
+    check_report(found)
+    assert found["status"] == "degraded"
+    assert found["reasons"][-1].startswith("etcd has not answered for 4.0 s or more: until it does")
+    well = made()
+    assert with_etcd(well, None) == well
 
 
 def test_a_change_is_told_with_all_its_phases_and_their_sum():
