@@ -84,9 +84,9 @@ class Verified(ElasticTraining):
     def flip(self, host: str, device: int, seed: int) -> dict[str, Any]:
         """Flips a bit, and waits for what comes of it."""
         since = len(self.events)
-        fault_points.arm_flip(self.points, host, f"{device} {seed}")
-        file = self.points / f"flip-bit.{host}"
-        self.until(lambda: not file.exists(), "the flip")
+        point = (self.points, fault_points.FLIP_BIT, host)
+        fault_points.arm(*point, f"{device} {seed}")
+        self.until(lambda: not fault_points.is_armed(*point), "the flip")
         began, step = time.monotonic(), self.steps[-1].number
 
         def ended() -> Event | None:

@@ -155,7 +155,6 @@ class Agent:
             on_refused=lambda pid, reason, count, words: self._refusals.add(reason, f"executor {pid}: {words}", count),
         )
         self.health = DeviceHealth(
-            self._settings.id,
             self._settings.devices,
             self._template,
             self._settings.check_every,

@@ -68,7 +68,7 @@ class Verbs:
         """Tells of deaths at points that have come, as of the look before: else their effects may seem to be first."""
         now = self._run.now
         for point, waiting in self._armed.items():
-            if waiting and not (self._run.points / point).exists():
+            if waiting and not fault_points.is_armed(self._run.points, point):
                 injection, seen = waiting.pop(0)
                 self._tell(injection, seen)
                 if waiting:
@@ -162,7 +162,8 @@ class Verbs:
 
     def _flip(self, injection: Injection) -> None:
         for host in injection.hosts:
-            fault_points.arm_flip(self._run.points, host, f"{injection.device or 0} {injection.number}")
+            fault = f"{injection.device or 0} {injection.number}"
+            fault_points.arm(self._run.points, fault_points.FLIP_BIT, host, fault)
 
     def _arm(self, injection: Injection) -> None:
         point, now = str(injection.point), self._run.now

@@ -26,7 +26,7 @@ def test_a_bit_that_flips_is_found_and_the_numbers_end_up_right(tmp_path: Path) 
         SCRIPT, "data", str(STEPS), str(pace), hosts=4, devices=1, options=OPTIONS, environment=environment
     ) as run:
         run.wait_for("step 11 ")
-        fault_points.arm_flip(points, "h2", "0 7")
+        fault_points.arm(points, fault_points.FLIP_BIT, "h2", "0 7")
         pace.write_text("14")
         wait_until(lambda: '"event": "corruption"' in told.read_text(), 60)
         pace.write_text(str(STEPS))
