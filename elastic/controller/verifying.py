@@ -1,8 +1,8 @@
-"""Verifying: every so many snapshots, what was computed since the last verified one is executed again elsewhere.
+"""Verifying: one in so many intervals between two snapshots is executed again elsewhere, and compared.
 
 The run goes on meanwhile. What is found out is told; who was wrong, if that can be told, is quarantined; and if the
-run's own arrays were wrong, it goes back to the last verified snapshot, from which all is computed again. What counts
-as wrong is decided in `majority`.
+run's own arrays were wrong, it goes back to the last verified snapshot, from which all is computed again: whoever was
+wrong may have been so in intervals that nobody looked at. What counts as wrong is decided in `majority`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from elastic.controller import history
 from elastic.controller.again import Again
 from elastic.controller.findings import Finding, VerifiedFacts
 from elastic.controller.line import Line
-from elastic.controller.majority import Execution, Verdict, judge, next_hosts
+from elastic.controller.majority import Execution, Shard, Verdict, judge, next_hosts
 from elastic.controller.placement import Placement
 from elastic.controller.recovery import Recovery
 from elastic.controller.snapshots import EMPTY, Snapshot, SnapshotError, Snapshots
@@ -28,7 +28,9 @@ from elastic.status import StatusError
 
 log = logging.getLogger(__name__)
 
-_VERIFIED, _NEXT = "verified", "to be verified"
+_VERIFIED, _START, _END = "verified", "where what is executed again begins", "where it ends"
+"""Snapshots whose copies hosts have to keep."""
+
 _MOST = 100
 """Findings that are remembered."""
 
@@ -55,7 +57,7 @@ class Verifying:
         start: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
         give_up: Callable[[HostLostError], None],
     ) -> None:
-        """`every` is in snapshots. `keep_from(snapshot)`: the run will never go back behind this one. `start(work)`
+        """One in `every` intervals is executed again; with 1 all are. `keep_from(snapshot)`: the run will never go back behind this one. `start(work)`
         does something in the background, `give_up` ends the run."""
         self.problem = ""
         """Why the last attempt to verify came to nothing, or why there will be none; empty if all is well."""
@@ -73,7 +75,7 @@ class Verifying:
         self._hopeless = False
         """Whether the program does not give the same each time, so that there is nothing to compare."""
         self._count = 0
-        """Snapshots since the last that was to be verified."""
+        """Intervals since the last that was to be executed again."""
         self._placements: list[tuple[int, tuple[str, ...]]] = []
         """(position, host of each virtual device) of the snapshots since the verified one."""
         self.going_on: asyncio.Task[None] | None = None
@@ -117,8 +119,10 @@ class Verifying:
             self._take_as_it_is(snapshot)
         elif self._count >= self._every or self.problem or much:
             self._count = 0
-            self._snapshots.also_kept[_NEXT] = snapshot
-            self.going_on = self._start(self._verify(snapshot, self._own(snapshot, hosts)))
+            # If nothing is to be left out, there may be several intervals since the last execution began.
+            start = self.base if self._every == 1 else self._snapshots.committed
+            self._snapshots.also_kept |= {_START: start, _END: snapshot}
+            self.going_on = self._start(self._verify(start, snapshot, self._own(start, snapshot, hosts)))
 
     def facts(self, now: float) -> VerifiedFacts:
         """How it stands, at a time of the monotonic clock."""
@@ -137,17 +141,18 @@ class Verifying:
     def _busy(self) -> bool:
         return self.going_on is not None and not self.going_on.done()
 
-    def _own(self, end: Snapshot, hosts: tuple[str, ...]) -> Execution:
-        """The run's own execution since the verified snapshot."""
+    def _own(self, start: Snapshot, end: Snapshot, hosts: tuple[str, ...]) -> Execution:
+        """The run's own execution."""
+        earlier = [there for position, there in self._placements if position > start.position]
         before: dict[int, frozenset[str]] = {}
         for device, last in enumerate(hosts):
-            others = frozenset(earlier[device] for _, earlier in self._placements) - {last}
+            others = frozenset(there[device] for there in earlier) - {last}
             if others:
                 before[device] = others
-        return Execution(hosts, self._again.first(self.base, end), before)
+        return Execution(hosts, self._again.first(start, end), before)
 
-    async def _verify(self, end: Snapshot, own: Execution) -> None:
-        start, forgotten, began = self.base, self._line.forgotten, time.monotonic()
+    async def _verify(self, start: Snapshot, end: Snapshot, own: Execution) -> None:
+        forgotten, began = self._line.forgotten, time.monotonic()
         executions = [own]
         try:
             while (hosts := next_hosts(executions, self._worlds.usable)) is not None:
@@ -158,18 +163,20 @@ class Verifying:
                 self._not_verified(end, str(error))
             return
         finally:
-            self._snapshots.also_kept.pop(_NEXT, None)
+            for key in (_START, _END):
+                self._snapshots.also_kept.pop(key, None)
         if self._line.forgotten != forgotten:
             return
         if len(executions) == 1:
             self._not_verified(end, _ONE_HOST)
             return
         seconds = time.monotonic() - began
-        history.tell("compared", number=end.number, operation=end.position, executions=len(executions), seconds=seconds)
+        facts = {"start": start.position, "executions": len(executions), "seconds": seconds}
+        history.tell("compared", number=end.number, operation=end.position, **facts)
         await self._conclude(start, end, executions, judge(executions))
 
     def _not_verified(self, end: Snapshot, why: str) -> None:
-        """The next snapshot is verified instead, with what was computed until then."""
+        """What comes until the next snapshot is executed again instead; all since the last, if nothing is left out."""
         log.warning("the snapshot at operation %s was not verified: %s", end.position, why)
         history.tell("not_verified", number=end.number, operation=end.position, why=why)
         self.problem = why
@@ -179,9 +186,11 @@ class Verifying:
         if found.right is own and len(executions) == 2:
             self._passed(end)
             return
-        # Nobody can say more about reads than that they are as they should be from now on.
-        reads = self._again.correct(start, end, found.right) if found.right is not None else []
         goes_back = found.right is not None and any(not shard.read for shard in own.differing(found.right))
+        reads: list[Shard] = []
+        # From a snapshot that may be wrong itself comes no measure for reads: then the replay tells which were wrong.
+        if found.right is not None and (start.number == self.base.number or not goes_back):
+            reads = self._again.correct(start, end, found.right)
         finding = Finding.of(executions, found, start.position, end.position, reads, goes_back)
         self._findings.append(finding)
         log.error("%s", finding.what)
