@@ -57,8 +57,8 @@ class Verifying:
         start: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
         give_up: Callable[[HostLostError], None],
     ) -> None:
-        """One in `every` intervals is executed again; with 1 all are. `keep_from(snapshot)`: the run will never go back behind this one. `start(work)`
-        does something in the background, `give_up` ends the run."""
+        """One in `every` intervals is executed again; with 1 all are. `keep_from(snapshot)`: the run will never go back
+        behind this one. `start(work)` does something in the background, `give_up` ends the run."""
         self.problem = ""
         """Why the last attempt to verify came to nothing, or why there will be none; empty if all is well."""
         self._every = every
