@@ -112,7 +112,7 @@ class Plan:
     """Faults, and the pool that they hit.
 
     Attributes:
-        verify_every: so many snapshots the run verifies its results; 0 if it does not.
+        verify_every: one in so many intervals between snapshots is verified by the run; 0 if it verifies nothing.
         seed: repeats what is drawn; None to have one chosen.
         until: seconds after which nothing is drawn any more; None for the whole run.
         allow_data_loss: the run may fail, as long as nothing that it said before was wrong.

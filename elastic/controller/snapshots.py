@@ -19,6 +19,7 @@ from typing import Any
 from checkpoint import Copy, Kind, Need, Protection, Shard, Stripe, cost, plan, second_homes
 from elastic.commands import Command
 from elastic.controller import history
+from elastic.controller.arrays import Array
 from elastic.controller.file_reading import Read, read_files
 from elastic.controller.hosts import CopyError, Host
 from elastic.controller.status_report import SnapshotFacts
@@ -66,6 +67,7 @@ class Snapshot:
         homes: by digest, the hosts that hold the bytes, of shards and of parity.
         seconds: of a processor, that saving took each host.
         stripes: those that protect shards by parity.
+        arrays: the client's, by number, if it may be stored; None if it is not to be.
     """
 
     number: int
@@ -74,6 +76,7 @@ class Snapshot:
     homes: dict[Digest, set[str]]
     seconds: dict[str, float]
     stripes: tuple[Stripe, ...] = ()
+    arrays: Mapping[int, Array] | None = None
 
     @property
     def nbytes(self) -> int:
@@ -122,14 +125,16 @@ class Snapshots:
         self._numbers = itertools.count(1)
         self._parity = Parity(hosts, protection)
 
-    async def take(self, world: World, position: int) -> Snapshot:
+    async def take(self, world: World, position: int, arrays: Mapping[int, Array] | None = None) -> Snapshot:
         """A snapshot of a world at this point of the stream; it does not count before `commit`.
+
+        `arrays` are what the client calls its arrays, if it may be stored.
 
         Raises `WorldLost`, or `SnapshotError` if memory is full or copies could not be sent.
         """
         self._taking = True
         try:
-            return await self._take(world, position)
+            return replace(await self._take(world, position), arrays=arrays)
         except SnapshotError:
             self._taking = False
             raise
@@ -222,6 +227,9 @@ class Snapshots:
         homes = {digest: set(self._living(there.get(digest, set()))) for digest in self.base.homes}
         self.committed = self.base = replace(self.base, homes=homes, stripes=())
         self.committed_at = time.monotonic()
+        # What was computed behind it is lost as well.
+        for key, kept in self.also_kept.items():
+            self.also_kept[key] = min(kept, self.base, key=lambda snapshot: snapshot.position)
         return True
 
     def host_lost(self, id: str) -> None:

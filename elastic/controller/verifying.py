@@ -53,12 +53,13 @@ class Verifying:
         recovery: Recovery,
         again: Again,
         *,
-        keep_from: Callable[[Snapshot], None],
+        stands: Callable[[Snapshot], None],
         start: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
         give_up: Callable[[HostLostError], None],
     ) -> None:
-        """One in `every` intervals is executed again; with 1 all are. `keep_from(snapshot)`: the run will never go back
-        behind this one. `start(work)` does something in the background, `give_up` ends the run."""
+        """One in `every` intervals is executed again; with 1 all are. `stands(snapshot)`: it is verified, or will never
+        be, so that the run goes back to no other. `start(work)` does something in the background, `give_up` ends the
+        run."""
         self.problem = ""
         """Why the last attempt to verify came to nothing, or why there will be none; empty if all is well."""
         self._every = every
@@ -67,7 +68,7 @@ class Verifying:
         self._snapshots = snapshots
         self._recovery = recovery
         self._again = again
-        self._keep_from = keep_from
+        self._stands = stands
         self._start = start
         self._give_up = give_up
         self._returns = 0
@@ -100,7 +101,8 @@ class Verifying:
 
     def forget(self) -> None:
         """The client whose arrays these were has left."""
-        self._snapshots.also_kept.pop(_VERIFIED, None)
+        for key in (_VERIFIED, _START, _END):
+            self._snapshots.also_kept.pop(key, None)
         self._placements.clear()
         self._count, self._hopeless, self.problem = 0, False, ""
 
@@ -152,23 +154,19 @@ class Verifying:
         return Execution(hosts, self._again.first(start, end), before)
 
     async def _verify(self, start: Snapshot, end: Snapshot, own: Execution) -> None:
-        forgotten, began = self._line.forgotten, time.monotonic()
-        executions = [own]
+        began, executions, problem = time.monotonic(), [own], ""
         try:
             while (hosts := next_hosts(executions, self._worlds.usable)) is not None:
                 executions.append(await self._again.execute(start, end, hosts, own.digests))
                 self._executions += 1
         except (StatusError, PoolError, SnapshotError) as error:
-            if self._line.forgotten == forgotten:
-                self._not_verified(end, str(error))
-            return
-        finally:
-            for key in (_START, _END):
-                self._snapshots.also_kept.pop(key, None)
-        if self._line.forgotten != forgotten:
-            return
-        if len(executions) == 1:
-            self._not_verified(end, _ONE_HOST)
+            problem = str(error)
+        self._snapshots.also_kept.pop(_START, None)
+        kept = self._snapshots.also_kept.pop(_END, None)
+        if kept is None or kept.number != end.number:
+            return  # The client has left, or the run has gone back behind it.
+        if problem or len(executions) == 1:
+            self._not_verified(end, problem or _ONE_HOST)
             return
         seconds = time.monotonic() - began
         facts = {"start": start.position, "executions": len(executions), "seconds": seconds}
@@ -214,7 +212,7 @@ class Verifying:
         """From now on the run would go back to this one."""
         self._snapshots.also_kept[_VERIFIED] = snapshot
         self._placements = [(position, hosts) for position, hosts in self._placements if position > snapshot.position]
-        self._keep_from(snapshot)
+        self._stands(snapshot)
 
     async def _go_back(self, finding: Finding) -> None:
         """Computes again everything since the verified snapshot, without the culprit if there is one."""
@@ -229,11 +227,11 @@ class Verifying:
         self._line.leave()
         self._worlds.end(world)
         self._snapshots.go_back_to(self.base)
-        self._line.journal.rewind()
+        self._line.journal.replay_starts(max(self.base.position, self._line.journal.start))
         self._placements.clear()
         self._count = 0
         history.tell("moving", host=finding.host, reason=finding.what)
-        history.tell("went_back", operation=self._line.journal.start)
+        history.tell("went_back", operation=self._line.journal.replay_from)
         self._worlds.quarantine(finding.host, finding.reason)
         failure = HostLostError(finding.host, finding.reason if finding.host else finding.what, _DETECTED_BY)
         self._returns = 0 if finding.host else self._returns + 1
