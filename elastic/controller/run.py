@@ -220,7 +220,7 @@ class Run:
 
     @property
     def congested(self) -> bool:
-        """True while a host takes commands more slowly than they are sent, or the journal is full."""
+        """True while no more is to be taken from the client (see `Line.congested`)."""
         return self._line.congested
 
     @property

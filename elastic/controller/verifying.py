@@ -154,9 +154,17 @@ class Verifying:
         return Execution(hosts, self._again.first(start, end), before)
 
     async def _verify(self, start: Snapshot, end: Snapshot, own: Execution) -> None:
+        try:
+            await self._compare(start, end, own)
+        finally:
+            self._line.hold(False)
+
+    async def _compare(self, start: Snapshot, end: Snapshot, own: Execution) -> None:
         began, executions, problem = time.monotonic(), [own], ""
         try:
             while (hosts := next_hosts(executions, self._worlds.usable)) is not None:
+                # If two differ, what the run computes now may be of no use.
+                self._line.hold(len(executions) > 1)
                 executions.append(await self._again.execute(start, end, hosts, own.digests))
                 self._executions += 1
         except (StatusError, PoolError, SnapshotError) as error:

@@ -227,6 +227,26 @@ def test_who_was_wrong_is_named_and_quarantined_and_the_numbers_end_up_right():
     verified(play)
 
 
+def test_the_client_waits_from_a_difference_until_it_is_known_who_was_wrong():
+    async def play(pool):
+        step = await pool.load()
+        pool.hosts["h1"].flips = 1
+        pool.execute(step, pool.put(b"x"))
+        pool.hold(Command.DIGEST)
+        verifying = asyncio.create_task(pool.verify())
+        await pool.until_held(Command.DIGEST, 3)
+        assert not pool.run.congested
+        pool.hold(Command.JOIN)
+        pool.release(Command.DIGEST)
+        await pool.until_held(Command.JOIN, 3)
+        assert pool.run.congested
+        pool.release(Command.JOIN)
+        await verifying
+        assert not pool.run.congested
+
+    verified(play)
+
+
 def test_what_was_computed_of_wrong_arrays_meanwhile_is_computed_again():
     async def play(pool):
         step = await pool.load()
