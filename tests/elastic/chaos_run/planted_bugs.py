@@ -1,0 +1,145 @@
+"""Bugs to plant into a real run: what is changed in one kind of its processes, and the check that is to see it.
+
+The script is `steps.py`: it reads a value and calls back in each step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+SCRIPT = [str(Path(__file__).with_name("steps.py")), "40", "0.1"]
+KILL = "kill-executor"
+FREEZE = "freeze-executor, for: 600"
+THAW = "freeze-executor, for: 3"
+
+
+@dataclass(frozen=True)
+class Bug:
+    """A build with a bug.
+
+    Attributes:
+        caught_by: the check whose matter it is.
+        words: of what that check has to say.
+        module: the module that the processes run which have the bug.
+        code: what is changed in them.
+        fault: what is done to a host.
+        at: when.
+        budget: the share of the time that snapshots may take.
+    """
+
+    caught_by: str
+    words: str
+    module: str
+    code: str
+    fault: str = KILL
+    at: str = "step: 4"
+    budget: float = 0.0
+
+
+BUGS = {
+    "a replay skips an operation": Bug(
+        "numbers",
+        "a replay gave another value",
+        "elastic.controller",
+        """
+from elastic.controller import line, replay
+from elastic.commands import Command
+def skip_one(journal, world, tell):
+    runs = [entry for entry in journal.entries if entry.command is Command.EXECUTE]
+    return replay.tell_all(journal, world, lambda entry: None if entry in runs[1:2] else tell(entry))
+line.tell_all = skip_one
+""",
+    ),
+    "a snapshot is torn": Bug(
+        "numbers",
+        "when nothing happens",
+        "elastic.executor.template",
+        """
+from dataclasses import replace
+from elastic.executor import snapshots
+whole = snapshots._record
+def torn(array, device, held):
+    values = held.values.copy()
+    values[values.shape[0] // 2 :] = 0
+    return whole(array, device, replace(held, values=values))
+snapshots._record = lambda array, device, held: (torn if held.values.ndim else whole)(array, device, held)
+""",
+        at="event: snapshot",
+        budget=0.5,
+    ),
+    "a replay begins too late": Bug(
+        "exactly once",
+        "and the snapshot that counts is of",
+        "elastic.controller",
+        """
+from elastic.controller.line import Line
+use = Line.use
+def late(self, world):
+    if world.placement.generation > 1:
+        self.journal.replay_starts(self.journal.replay_from + 1)
+    return use(self, world)
+Line.use = late
+""",
+    ),
+    "callbacks of a replay reach the client": Bug(
+        "exactly once",
+        "too often",
+        "elastic.controller",
+        """
+from elastic.controller.callbacks import CallbackSwitch
+CallbackSwitch.repeat = CallbackSwitch.clear
+""",
+    ),
+    "the fence is off": Bug(
+        "one owner",
+        "a message of generation 1 was accepted in generation 2",
+        "elastic.controller",
+        """
+from elastic.controller.world import World
+def goes_on(self, failure):
+    self.failure = failure
+World._end = goes_on
+World.close = lambda self: None
+""",
+        fault=THAW,
+    ),
+    "who falls silent is not missed": Bug(
+        "liveness",
+        "was not noticed within",
+        "elastic.controller",
+        """
+from elastic.controller.watch import Watch
+Watch.begin = lambda self, name, incarnation, silent: None
+""",
+        fault=FREEZE,
+    ),
+    "health tells of no failure": Bug(
+        "truth",
+        "health tells of 0 changes",
+        "elastic.controller",
+        """
+from elastic.controller.changes import Changes
+Changes.told = lambda self: []
+""",
+    ),
+    "the directory of a run is left": Bug(
+        "clean",
+        "has left /",
+        "elastic.cli",
+        """
+from elastic.run_directory import RunDirectory
+RunDirectory.remove = RunDirectory.remove_if_orphaned = lambda self: None
+""",
+    ),
+    "a process outlives its agent": Bug(
+        "clean",
+        "has left the process",
+        "elastic.agent",
+        """
+import subprocess
+subprocess.Popen(["sleep", "60"], start_new_session=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+""",
+    ),
+}
+"""By what is wrong with it."""
