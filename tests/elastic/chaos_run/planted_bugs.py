@@ -88,7 +88,7 @@ Line.use = late
         "elastic.controller",
         """
 from elastic.controller.callbacks import CallbackSwitch
-CallbackSwitch.repeat = CallbackSwitch.clear
+CallbackSwitch.repeat = lambda self, snapshot: self.clear()
 """,
     ),
     "the fence is off": Bug(
