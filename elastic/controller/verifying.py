@@ -154,12 +154,6 @@ class Verifying:
         return Execution(hosts, self._again.first(start, end), before)
 
     async def _verify(self, start: Snapshot, end: Snapshot, own: Execution) -> None:
-        try:
-            await self._compare(start, end, own)
-        finally:
-            self._line.hold(False)
-
-    async def _compare(self, start: Snapshot, end: Snapshot, own: Execution) -> None:
         began, executions, problem = time.monotonic(), [own], ""
         try:
             while (hosts := next_hosts(executions, self._worlds.usable)) is not None:
@@ -169,8 +163,10 @@ class Verifying:
                 self._executions += 1
         except (StatusError, PoolError, SnapshotError) as error:
             problem = str(error)
+        finally:
+            self._line.hold(False)
         self._snapshots.also_kept.pop(_START, None)
-        kept = self._snapshots.also_kept.pop(_END, None)
+        kept = self._snapshots.also_kept.pop(_END, None)  # As it is protected now.
         if kept is None or kept.number != end.number:
             return  # The client has left, or the run has gone back behind it.
         if problem or len(executions) == 1:
@@ -179,7 +175,7 @@ class Verifying:
         seconds = time.monotonic() - began
         facts = {"start": start.position, "executions": len(executions), "seconds": seconds}
         history.tell("compared", number=end.number, operation=end.position, **facts)
-        await self._conclude(start, end, executions, judge(executions))
+        await self._conclude(start, kept, executions, judge(executions))
 
     def _not_verified(self, end: Snapshot, why: str) -> None:
         """What comes until the next snapshot is executed again instead; all since the last, if nothing is left out."""
