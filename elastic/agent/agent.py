@@ -367,6 +367,7 @@ async def serve(settings: HostSettings, pool: PoolAddress, lifeline: int | None,
     once, as is SIGINT. Raises `MembershipError` if it cannot register,
     `OSError` if it cannot listen.
     """
+    os.environ[fault_points.HOST] = settings.id
     agent = Agent(settings, reporter, pool.pool)
     ended, noticed = asyncio.Event(), asyncio.Event()
     with _signals(ended, noticed), _lifeline(lifeline, ended):

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from checkpoint import BadCheckpointError, FileEntry, read_checked, write_durably
-from elastic.fault_points import reach
+from elastic.fault_points import SLOW_DISK, armed, reach
 from elastic.host_memory import has, read, save
 from elastic.status import StatusError
+
+_LOOK_S = 0.02
+"""How often somebody looks whether a slow disk has become as fast as before."""
 
 
 def store(memory: Path, files: Sequence[tuple[bytes, str]]) -> str | None:
     """Writes copies, each to a path; what went wrong, or None."""
     for digest, path in files:
+        _wait_for_slow_disk()
         try:
             write_durably(Path(path), read(memory, digest))
         except StatusError as error:
@@ -29,8 +34,16 @@ def fetch(memory: Path, files: Sequence[tuple[bytes, int, str]]) -> str | None:
     for digest, size, path in files:
         if has(memory, digest):
             continue
+        _wait_for_slow_disk()
         try:
             save(memory, digest, read_checked(Path(path), FileEntry(size, digest.hex())))
         except (BadCheckpointError, OSError) as error:
             return str(error)
     return None
+
+
+def _wait_for_slow_disk() -> None:
+    """Takes as long as the disk of this host is slow for each file, if an experiment has made it so."""
+    began = time.monotonic()
+    while (seconds := armed(SLOW_DISK)) is not None and time.monotonic() - began < float(seconds):
+        time.sleep(_LOOK_S)

@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from checkpoint import CheckpointError, Retention, Unfinished, begin, steps, tidy
+from elastic.controller import history
 from elastic.controller.arrays import Array
 from elastic.controller.disk import Disk
 from elastic.controller.file_writing import entries_of, write_files
@@ -128,4 +129,6 @@ class Durable:
             log.warning("old checkpoints in %s cannot be removed: %s", self.root, error)
 
     def _tell_slow(self, slow: Mapping[str, float]) -> None:
+        for host in slow.keys() - self.slow.keys():
+            history.tell("slow_disk", host=host, doing="write")
         self.slow = slow

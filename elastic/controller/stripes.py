@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from checkpoint import Block, Protection, Stripe, rebuildable, stripes
+from elastic.controller import history
 from elastic.controller.hosts import CopyError, Host, Made
 
 log = logging.getLogger(__name__)
@@ -113,6 +114,7 @@ class Parity:
         """A host's copy of a content is missing or was changed; it counts no more."""
         self._bad[digest] = f"the copy {digest.hex()} on host {host} is bad"
         log.error("%s", self._bad[digest])
+        history.tell("bad_copy", host=host, digest=digest)
         for homes in of:
             homes.get(digest, set()).discard(host)
 

@@ -71,6 +71,7 @@ def test_a_run_that_has_what_it_was_asked_to_have_is_healthy():
         "protection": "copies=2",
         "copies_bytes": 0,
         "parity_bytes": 0,
+        "problem": "",
     }
     assert found["journal"] == {"operations": 100, "bytes": 30_000}
 
