@@ -1,4 +1,4 @@
-"""A script of small steps, for real runs under faults: STEPS, seconds that each takes at least, and numbers of state."""
+"""A script of small steps, for real runs under faults: STEPS, seconds that each takes at least, size of its state."""
 
 import sys
 import time
