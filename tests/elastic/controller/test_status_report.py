@@ -104,6 +104,13 @@ def test_no_snapshot_yet_has_no_age():
     check_report(found)
 
 
+def test_a_snapshot_that_could_not_be_taken_is_a_reason():
+    facts = SnapshotFacts(5, 2.0, 10, 2, problem="the arrays could not be saved: no space")
+    found = report(RUN, [host(0), host(1)], facts, JOURNAL, ())
+    assert (found["status"], found["reasons"]) == ("degraded", ["the arrays could not be saved: no space"])
+    check_report(found)
+
+
 @pytest.mark.parametrize(
     ("run", "hosts", "words"),
     [
