@@ -9,7 +9,10 @@ from chaos.faults import FAULTS, NOTICEABLE_S, Fault
 STEP = r"\b(?:step|epoch|iter|iteration)\s*[:=#]?\s*(\d+)"
 """How a line that a script prints tells its step, unless the plan says otherwise; upper or lower case."""
 
-EVENTS = ("lost", "generation", "restored", "recovered", "snapshot", "joined", "gone", "compared", "corruption")
+EVENTS = (
+    *("lost", "generation", "restored", "recovered", "snapshot", "joined", "gone", "compared", "corruption"),
+    *("stored", "not_stored"),
+)
 """Events of a history that a fault may wait for."""
 
 
@@ -112,6 +115,8 @@ class Plan:
     """Faults, and the pool that they hit.
 
     Attributes:
+        protect: how arrays are protected against the loss of hosts, as of `elastic run`.
+        checkpoint_every: seconds after which the run stores its arrays on disk; 0 if it does not.
         verify_every: one in so many intervals between snapshots is verified by the run; 0 if it verifies nothing.
         seed: repeats what is drawn; None to have one chosen.
         until: seconds after which nothing is drawn any more; None for the whole run.
@@ -129,6 +134,8 @@ class Plan:
     spares: int = 0
     on_loss: str = "stack"
     snapshot_budget: float = 0.1
+    protect: str = "copies=2"
+    checkpoint_every: float = 0.0
     verify_every: int = 0
     seed: int | None = None
     until: float | None = None
@@ -148,6 +155,11 @@ class Plan:
     def needs_networks(self) -> bool:
         """Whether each host must stand in a network of its own."""
         return any(FAULTS[planned.fault].changes_pool for planned in self.faults)
+
+    @property
+    def needs_disk(self) -> bool:
+        """Whether the run's checkpoints must be on a disk of their own."""
+        return any(FAULTS[planned.fault].changes_disk for planned in self.faults)
 
     @property
     def drawn(self) -> bool:

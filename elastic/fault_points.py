@@ -14,11 +14,15 @@ and others pass. So each file is one death, and its absence shows that it happen
     store        an agent has written a part of a checkpoint
     parity       an agent has made a part of the parity of a snapshot, or of what was lost
 
-At these a device goes wrong (`armed`), of the host whose name follows that of the point, as in ``flip-bit.h1``. What
+At these something of one host goes wrong (`armed`), whose name follows that of the point, as in ``flip-bit.h1``. What
 the file says is how.
 
     flip-bit      an executor is about to run a program: one bit of what it takes changes, once (`executor.bit_flips`)
     device-check  devices are checked: one fails, for as long as the file is there (`executor.device_faults`)
+    slow-disk     an agent is about to write or read a file of a checkpoint: it takes so many seconds longer, for as
+                  long as the file is there (`agent.storage`)
+    full-memory   something is about to be saved in the host's memory: there is no space, for as long as the file is
+                  there (`host_memory`)
 """
 
 from __future__ import annotations
@@ -29,23 +33,24 @@ from pathlib import Path
 
 DIRECTORY = "ELASTIC_FAULT_POINTS"
 HOST = "ELASTIC_FAULT_HOST"
-"""The environment variable by which an agent tells its executors whose they are."""
+"""The environment variable by which the processes of a host know whose they are."""
 
 POINTS = ("compile", "collective", "snapshot", "restore", "copies", "parity", "store")
 """Where a process may die."""
 
-FLIP_BIT, DEVICE_CHECK = "flip-bit", "device-check"
-"""Where a device of a host may go wrong."""
+FLIP_BIT, DEVICE_CHECK, SLOW_DISK, FULL_MEMORY = "flip-bit", "device-check", "slow-disk", "full-memory"
+OF_HOSTS = (FLIP_BIT, DEVICE_CHECK, SLOW_DISK, FULL_MEMORY)
+"""Where something of one host may go wrong."""
 
 _directory = os.environ.get(DIRECTORY)
 
 
 def arm(directory: Path, point: str, host: str = "", fault: str = "") -> None:
-    """Has the next process that reaches the point killed; or a device of the host go wrong there, as `fault` says.
+    """Has the next process that reaches the point killed; or something of the host go wrong there, as `fault` says.
 
     Raises `ValueError` for a point that does not exist.
     """
-    points = (FLIP_BIT, DEVICE_CHECK) if host else POINTS
+    points = OF_HOSTS if host else POINTS
     if point not in points:
         raise ValueError(f"there is no point {point!r}; there are {', '.join(points)}")
     unfinished = directory / f"unfinished-{point}.{host}"
@@ -70,7 +75,7 @@ def reach(point: str) -> None:
 
 
 def armed(point: str) -> str | None:
-    """How a device of this process's host is to go wrong; None if none is."""
+    """What is to go wrong on this process's host; None if nothing is."""
     if _directory is None:
         return None
     try:

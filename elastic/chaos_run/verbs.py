@@ -9,6 +9,7 @@ from functools import partial
 from chaos import Injection
 from elastic import fault_points
 from elastic.chaos_run.live_run import LiveRun
+from elastic.chaos_run.storage_verbs import StorageVerbs
 
 _SLICE_S = 0.05
 """Of a slow process, how long it runs and stands still, taken together."""
@@ -26,6 +27,7 @@ class Verbs:
         """Deaths at points that have not happened, and when that was last known."""
         self._undo: dict[int, Callable[[], None]] = {}
         """How faults that last are taken back, by number."""
+        self._storage = StorageVerbs(run, self._lasts)
         self._does: dict[str, Callable[[Injection], None]] = {
             "kill-executor": self._kill,
             "kill-agent": self._kill,
@@ -40,6 +42,7 @@ class Verbs:
             "cut": self._cut,
             "die": self._arm,
             "flip-bit": self._flip,
+            **self._storage.does,
             "kill-controller": lambda _: self._run.who.signal([self._run.who.controller()], signal.SIGKILL),
             "kill-client": lambda _: self._run.who.signal([self._run.who.client()], signal.SIGKILL),
         }
@@ -49,6 +52,9 @@ class Verbs:
         missing = [host for host in injection.hosts if not self._targets(injection.fault, host)]
         if missing:
             self.skip(injection, f"{', '.join(missing)} had no such process then")
+            return
+        if why := self._storage.lacks(injection):
+            self.skip(injection, why)
             return
         if injection.point is None:
             self._tell(injection)

@@ -122,6 +122,8 @@ class Saving:
         except SnapshotError as error:
             log.warning("no snapshot: %s", error)
             if world.failure is None:
+                self._snapshots.problem = f"the arrays could not be saved: {error}"
+                history.tell("not_saved", operation=journal.end, why=str(error))
                 await self._snapshots.tidy()
             raise
         seconds = 0.0
@@ -129,7 +131,7 @@ class Saving:
             journal.replay_starts(snapshot.position)
             seconds = max(snapshot.seconds.values(), default=0.0)
             history.tell("snapshot", number=snapshot.number, operation=snapshot.position, seconds=seconds)
-            history.tell_holders(snapshot.homes)
+            history.tell_holders(snapshot.homes, snapshot.stripes)
             if self._verifying is not None:
                 self._verifying.taken(snapshot, world.placement)
             else:
@@ -162,6 +164,8 @@ class Saving:
     async def _store(self, durable: Durable, snapshot: Snapshot, arrays: Mapping[int, Array]) -> None:
         stored = await durable.store(snapshot, arrays)
         self._snapshots.also_kept.pop(_STORED, None)  # The next snapshot gives its memory back.
+        if stored is None:
+            history.tell("not_stored", number=snapshot.number, operation=snapshot.position, why=durable.problem)
         # Else the client whose arrays these were has left, or the run has gone back behind it meanwhile.
         wanted = self._line.journal.start <= snapshot.position <= self._snapshots.committed.position
         if stored is not None and wanted:

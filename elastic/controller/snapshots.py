@@ -105,6 +105,8 @@ class Snapshots:
         self.committed = EMPTY
         self.committed_at: float | None = None
         """On the monotonic clock; None while there is none."""
+        self.problem = ""
+        """Why there is no newer one, as it should be; empty if nothing went wrong."""
         self.exposed = False
         """Whether a host is gone that held a part of it, and `protect` was not called since."""
         self.base: Snapshot | None = None
@@ -166,7 +168,7 @@ class Snapshots:
             again = await self._protect_again(snapshot)
             if self.committed is snapshot:
                 self.committed = again
-                history.tell_holders(self.committed.homes)
+                history.tell_holders(self.committed.homes, self.committed.stripes)
             for key, snapshot in list(self.also_kept.items()):
                 again = await self._protect_again(snapshot)
                 if self.also_kept.get(key) is snapshot:
@@ -191,6 +193,7 @@ class Snapshots:
         """
         self.committed = snapshot
         self.committed_at = time.monotonic()
+        self.problem = ""
         self._taking = False
         self.exposed = any(not holders <= self._hosts.keys() for holders in snapshot.homes.values())
         self._parity.forget_bad()
@@ -212,6 +215,7 @@ class Snapshots:
             protection=str(self._parity.protection),
             copies_bytes=sum(max(0, copies[digest] - 1) * size for digest, size in sizes.items()),
             parity_bytes=sum(block.size for stripe in snapshot.stripes for block in stripe.parity),
+            problem=self.problem,
         )
 
     def forget(self) -> None:
@@ -230,6 +234,8 @@ class Snapshots:
         # What was computed behind it is lost as well.
         for key, kept in self.also_kept.items():
             self.also_kept[key] = min(kept, self.base, key=lambda snapshot: snapshot.position)
+        history.tell("went_back", operation=self.committed.position)
+        history.tell_holders(self.committed.homes, self.committed.stripes)
         return True
 
     def host_lost(self, id: str) -> None:
@@ -246,7 +252,7 @@ class Snapshots:
             for snapshot in self._all_kept():
                 if digest in snapshot.homes:
                     snapshot.homes[digest].add(id)
-        history.tell_holders(self.committed.homes)
+        history.tell_holders(self.committed.homes, self.committed.stripes)
 
     def lose(self, devices: frozenset[int]) -> dict[int, tuple[int, ...]]:
         """Takes out the arrays that have a shard on any of these virtual devices; array -> its devices."""
@@ -273,7 +279,7 @@ class Snapshots:
         """Makes one that is still kept the one that counts."""
         self.committed, self.committed_at = snapshot, time.monotonic()
         self.exposed = True
-        history.tell_holders(snapshot.homes)
+        history.tell_holders(snapshot.homes, snapshot.stripes)
 
     async def restore(self, world: World, snapshot: Snapshot | None = None) -> None:
         """Brings the snapshot that counts, or another that is kept, into a new world, from whoever has the bytes.
@@ -284,6 +290,7 @@ class Snapshots:
             async with self._tidying:
                 await self._restore(world, snapshot)
         else:
+            self.problem = ""  # Of the world before.
             await self._restore(world, self.committed)
 
     async def _restore(self, world: World, snapshot: Snapshot) -> None:
@@ -383,8 +390,16 @@ class Snapshots:
         def came(host: str, digest: Digest) -> None:
             homes.setdefault(digest, set()).add(host)
 
+        def slow(host: str) -> None:
+            if host not in self.slow_readers:
+                history.tell("slow_disk", host=host, doing="read")
+            self.slow_readers.add(host)
+
         try:
-            self._bad_files |= await read_files(self._hosts, reads, came, self.slow_readers.add)
+            bad = await read_files(self._hosts, reads, came, slow)
+            for digest, why in bad.items():
+                history.tell("bad_file", digest=digest, why=why)
+            self._bad_files |= bad
         except CopyError as error:
             raise SnapshotError(str(error)) from None
         finally:

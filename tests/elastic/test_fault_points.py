@@ -37,7 +37,7 @@ def test_without_the_variable_no_point_is_armed(tmp_path):
 def test_a_point_that_does_not_exist_cannot_be_armed(tmp_path):
     with pytest.raises(ValueError, match="there is no point 'lunch'; there are compile, "):
         fault_points.arm(tmp_path, "lunch")
-    with pytest.raises(ValueError, match="there is no point 'compile'; there are flip-bit, device-check"):
+    with pytest.raises(ValueError, match="there is no point 'compile'; there are flip-bit, device-check, "):
         fault_points.arm(tmp_path, "compile", "h1")
 
 

@@ -15,6 +15,10 @@ class FakeRun:
 
     def __init__(self, points, looks=()):
         self.points = points
+        self.stored = self  # What it has on disk, and the disk.
+        self.disk = FakeDisk(self)
+        self.memories = {}
+        self.files = []
         self.now = 0.0
         self.signals = []
         self.events = []
@@ -75,6 +79,12 @@ class FakeRun:
     def network(self):
         return self
 
+    def memory(self, host):
+        return self.memories.get(host)
+
+    def newest_files(self):
+        return self.files
+
     def cut(self, host):
         self.signals.append((self.now, "cut", host))
 
@@ -95,3 +105,22 @@ class FakeRun:
 
     def of(self, kind):
         return [event for event in self.events if event.kind == kind]
+
+
+class FakeDisk:
+    """A disk that notes what is done to it."""
+
+    def __init__(self, run):
+        self._run = run
+
+    def fill(self):
+        self._note("full")
+
+    def protect(self):
+        self._note("read-only")
+
+    def heal(self):
+        self._note("healed")
+
+    def _note(self, what):
+        self._run.signals.append((self._run.now, what))

@@ -7,11 +7,27 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from chaos import Plan, parse
 
 SCRIPT = [str(Path(__file__).with_name("steps.py")), "40", "0.1"]
-KILL = "kill-executor"
-FREEZE = "freeze-executor, for: 600"
-THAW = "freeze-executor, for: 3"
+
+
+def plan(fault: str, at: str = "step: 4", **settings: Any) -> Plan:
+    """Does one thing to one of two hosts; without other settings no snapshot is taken."""
+    faults = f"faults: [{{fault: {fault}, host: h1, at: {{{at}}}}}]"
+    usual = {"seed": 1, "patience": 30, "hosts": 2, "devices_per_host": 1, "snapshot_budget": 0}
+    return parse("\n".join([faults, *(f"{name}: {value}" for name, value in {**usual, **settings}.items())]))
+
+
+KILL = plan("kill-executor")
+FREEZE = plan("freeze-executor, for: 600")
+THAW = plan("freeze-executor, for: 3")
+KILL_LATER = plan("kill-executor", "step: 20", snapshot_budget=0.3)
+STORE = plan("kill-executor", "step: 20", snapshot_budget=0.3, checkpoint_every=0.5)
+PLANS = {"kill": KILL, "freeze": FREEZE, "thaw": THAW, "kill later": KILL_LATER, "store": STORE}
+"""Those that a run without a bug comes through."""
 
 
 @dataclass(frozen=True)
@@ -23,18 +39,14 @@ class Bug:
         words: of what that check has to say.
         module: the module that the processes run which have the bug.
         code: what is changed in them.
-        fault: what is done to a host.
-        at: when.
-        budget: the share of the time that snapshots may take.
+        plan: what is done to the run.
     """
 
     caught_by: str
     words: str
     module: str
     code: str
-    fault: str = KILL
-    at: str = "step: 4"
-    budget: float = 0.0
+    plan: Plan = KILL
 
 
 BUGS = {
@@ -65,8 +77,7 @@ def torn(array, device, held):
     return whole(array, device, replace(held, values=values))
 snapshots._record = lambda array, device, held: (torn if held.values.ndim else whole)(array, device, held)
 """,
-        at="event: snapshot",
-        budget=0.5,
+        plan=KILL_LATER,
     ),
     "a replay begins too late": Bug(
         "exactly once",
@@ -102,7 +113,7 @@ def goes_on(self, failure):
 World._end = goes_on
 World.close = lambda self: None
 """,
-        fault=THAW,
+        plan=THAW,
     ),
     "who falls silent is not missed": Bug(
         "liveness",
@@ -112,7 +123,7 @@ World.close = lambda self: None
 from elastic.controller.watch import Watch
 Watch.begin = lambda self, name, incarnation, silent: None
 """,
-        fault=FREEZE,
+        plan=FREEZE,
     ),
     "health tells of no failure": Bug(
         "truth",
@@ -122,6 +133,27 @@ Watch.begin = lambda self, name, incarnation, silent: None
 from elastic.controller.changes import Changes
 Changes.told = lambda self: []
 """,
+    ),
+    "copies are removed before there are others": Bug(
+        "durability",
+        "",
+        "elastic.agent",
+        """
+from elastic import host_memory
+host_memory.keep_only = lambda memory, digests: [file.unlink() for file in memory.iterdir() if file.is_file()]
+""",
+        plan=KILL_LATER,
+    ),
+    "a checkpoint is not on disk, as after a power cut before it was flushed": Bug(
+        "durability",
+        "",
+        "elastic.agent",
+        """
+from elastic.agent import storage
+write_durably = storage.write_durably
+storage.write_durably = lambda path, data: write_durably(path, bytes(len(data)))
+""",
+        plan=STORE,
     ),
     "the directory of a run is left": Bug(
         "clean",

@@ -138,7 +138,12 @@ def test_a_flip_is_armed_for_each_host_that_is_hit(run, verbs):
     assert len(run.of("injected")) == 1
 
 
-def test_every_fault_of_the_catalogue_can_be_done(run, verbs):
+def test_every_fault_of_the_catalogue_can_be_done(run, verbs, tmp_path):
+    file, block = tmp_path / ("a" * 32), tmp_path / ("b" * 32)
+    file.write_bytes(b"copy")
+    block.write_bytes(b"block")
+    run.files, run.memories = [file], {"h1": tmp_path}
+    run.tell("holds", holders=[["h1"]], parity=[block.name])
     for number, kind in enumerate(FAULTS.values()):
         point = "compile" if kind.name == "die" else None
         verbs.do(
