@@ -36,7 +36,7 @@ class Bug:
 
     Attributes:
         caught_by: the check whose matter it is.
-        words: of what that check has to say.
+        words: of what that check has to say; empty if that varies.
         module: the module that the processes run which have the bug.
         code: what is changed in them.
         plan: what is done to the run.
