@@ -178,7 +178,8 @@ def cost(args: argparse.Namespace, directory: Path) -> dict[int, list[dict[str, 
             training = Verified(args, every, directory)
             try:
                 training.start()
-                training.wait_until_whole(5.0)
+                if every:
+                    training.until(lambda training=training: training.of("compared"), "a comparison")
                 began, before = time.monotonic(), len(training.steps)
                 time.sleep(args.seconds)
                 seconds = time.monotonic() - began
