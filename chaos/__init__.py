@@ -1,13 +1,14 @@
 """Proof by faults: the catalogue of faults, plans, histories, checkers, ledger and report, all of them pure.
 
-Nothing here starts or kills anything, with one exception: `Network` makes hosts on one machine whose cables can be
-pulled. Who carries out a plan is `elastic.chaos_run`.
+Nothing here starts or kills anything, with two exceptions: `Network` makes hosts on one machine whose cables can be
+pulled, and `Disk` a disk that can be full. Who carries out a plan is `elastic.chaos_run`.
 """
 
 from chaos.agenda import Agenda
 from chaos.checkers import CHECKERS, Evidence, Verdict
 from chaos.copies import Copies
 from chaos.cuts import ETCD, ways
+from chaos.disk import Disk, DiskError
 from chaos.entries import ENTRIES, goodput
 from chaos.errors import ChaosError, HistoryError, PlanError
 from chaos.faults import FAULTS, Fault, Target
@@ -32,6 +33,8 @@ __all__ = [
     "AtTime",
     "ChaosError",
     "Copies",
+    "Disk",
+    "DiskError",
     "Event",
     "Evidence",
     "Fault",

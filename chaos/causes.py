@@ -17,7 +17,7 @@ class Reaction:
         fault: the event `injected`.
         until: when it was taken back; of one that is not, when it was done.
         noticed: how it was noticed; None if it was not.
-        recovered: when the run went on after that; None if it did not, or had not stopped.
+        recovered: when the run went on after that; None if it did not, or need not have stopped.
         caught_up: when what had to be computed again was.
     """
 
@@ -38,17 +38,17 @@ def reactions(history: History, notice_within: float) -> list[Reaction]:
 
 
 def alarms_without_cause(history: History, notice_within: float) -> list[Event]:
-    """What was given up although no fault was there that could be the cause, or had been a moment before."""
+    """What was given up, or not stored, although no fault that could be the cause was there, or was just before."""
     found = (one for one in reactions(history, notice_within) if not FAULTS[one.fault["fault"]].spares_hosts)
     faults = [(one.fault.at, one.until + notice_within) for one in found]
-    alarms = history.of("lost", "gone")
+    alarms = history.of("lost", "gone", "not_stored")
     return [alarm for alarm in alarms if not any(begin <= alarm.at <= end for begin, end in faults)]
 
 
 def _reaction(history: History, fault: Event, until: float, notice_within: float) -> Reaction:
     noticed = _noticed(history, fault, until + notice_within)
-    if noticed is None:
-        return Reaction(fault, until)
+    if noticed is None or FAULTS[fault["fault"]].signs:
+        return Reaction(fault, until, noticed)
     recovered = _first(event for event in history.of("recovered") if event.at >= noticed.at)
     caught_up = None
     if recovered is not None:
@@ -62,6 +62,8 @@ def _noticed(history: History, fault: Event, at_last: float) -> Event | None:
     Of a fault that need not be noticed only the first counts.
     """
     after = [event for event in history if fault.at <= event.at <= at_last]
+    if told_by := FAULTS[fault["fault"]].signs:
+        return _first(event for event in after if event.kind in told_by and event.host in (*fault.hosts, ""))
     signs = ("lost", "gone", "moving", "corruption")
     of_hosts = (event for event in after if event.kind in signs and event.host in fault.hosts)
     if not fault["must_be_noticed"]:

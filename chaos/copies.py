@@ -1,4 +1,4 @@
-"""Which hosts hold the snapshot that counts, as events of a history tell it one by one."""
+"""Whether the run's arrays could be restored, as events of a history tell it one by one: from hosts, or from disk."""
 
 from __future__ import annotations
 
@@ -8,31 +8,58 @@ from chaos.history import Event
 
 
 class Copies:
-    """Where the contents of the snapshot that counts are."""
+    """Where the contents of the snapshot that counts are.
 
-    def __init__(self) -> None:
+    With `stores`, what all hosts have lost is on disk: in the newest checkpoint, or, as long as there is none, in the
+    start of the script.
+    """
+
+    def __init__(self, *, stores: bool = False) -> None:
         self.members: set[str] = set()
         """The hosts that take part."""
+        self.stored = stores
+        """Whether the run can go back to what is on disk."""
+        self._stores = stores
         self._holders: list[frozenset[str]] = []
         """Each different set of hosts that holds a content."""
+        self._stripes: list[tuple[int, list[frozenset[str]]]] = []
+        """Of contents that are protected by parity: how many blocks suffice, and the hosts that hold each."""
 
     def tell(self, event: Event) -> None:
         if event.kind == "joined":
             self.members.add(event.host)
         elif event.kind in ("gone", "left"):
             self.members.discard(event.host)
-            self._holders = [holders - {event.host} for holders in self._holders]
+            self._take_away({event.host})
         elif event.kind == "holds":
             self._holders = [frozenset(holders) for holders in event["holders"]]
+            self._stripes = [
+                (k, [frozenset(hosts) for hosts in blocks]) for k, blocks in event.facts.get("stripes", ())
+            ]
         elif event.kind == "forgotten":
-            self._holders = []
+            self._holders, self._stripes = [], []
+        elif event.kind == "stored":
+            self.stored = self._stores
+        elif event.kind == "injected" and event["fault"] == "rot-checkpoint":
+            self.stored = False
+        elif event.kind == "injected" and event["fault"] in ("rot-copy", "rot-parity"):
+            self._take_away(set(event.hosts))
 
     @property
     def whole(self) -> bool:
-        """Whether somebody who lives holds each content."""
-        return all(holders & self.members for holders in self._holders)
+        """Whether everything could be restored."""
+        return self.stored or self._suffice(self.members)
 
     def may_lose(self, hosts: Collection[str]) -> bool:
         """Whether all of it is still there without these hosts, and somebody to go on."""
         rest = self.members - set(hosts)
-        return bool(rest) and all(holders & rest for holders in self._holders)
+        return self.stored or (bool(rest) and self._suffice(rest))
+
+    def _suffice(self, hosts: set[str]) -> bool:
+        return all(holders & hosts for holders in self._holders) and all(
+            sum(bool(holders & hosts) for holders in blocks) >= k for k, blocks in self._stripes
+        )
+
+    def _take_away(self, hosts: set[str]) -> None:
+        self._holders = [holders - hosts for holders in self._holders]
+        self._stripes = [(k, [holders - hosts for holders in blocks]) for k, blocks in self._stripes]

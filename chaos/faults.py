@@ -31,6 +31,10 @@ class Fault:
         changes_pool: the hosts must stand in networks of their own, which needs root.
         silent: only a run that verifies its results can find it out.
         spares_hosts: no host is given up for it, so that it is no cause for one that is.
+        stored: it hits what a run with `checkpoint_every` has on disk, or does with its disk.
+        changes_disk: the run's checkpoints must be on a disk of their own, which needs root.
+        signs: the kinds of events that show that it was noticed; empty if that is shown by a host, or the world, that
+            is given up.
     """
 
     name: str
@@ -43,6 +47,9 @@ class Fault:
     changes_pool: bool = False
     silent: bool = False
     spares_hosts: bool = False
+    stored: bool = False
+    changes_disk: bool = False
+    signs: tuple[str, ...] = ()
 
 
 NOTICEABLE_S = 2.0
@@ -198,6 +205,64 @@ FAULTS = {
             lasts=6.0,
             noticed=False,
             spares_hosts=True,
+        ),
+        Fault(
+            "disk-full",
+            Target.RUN,
+            "the disk with the run's checkpoints has no space left, and has it again; needs root",
+            lasts=10.0,
+            stored=True,
+            changes_disk=True,
+            signs=("not_stored",),
+        ),
+        Fault(
+            "disk-read-only",
+            Target.RUN,
+            "the disk with the run's checkpoints cannot be written to, and can again; needs root",
+            lasts=10.0,
+            stored=True,
+            changes_disk=True,
+            signs=("not_stored",),
+        ),
+        Fault(
+            "disk-slow",
+            Target.HOST,
+            "every file of a checkpoint that the host writes or reads takes four seconds longer",
+            lasts=10.0,
+            stored=True,
+            signs=("slow_disk",),
+        ),
+        Fault(
+            "memory-pressure",
+            Target.HOST,
+            "the host has no space left for copies of arrays, and has it again",
+            lasts=5.0,
+            noticed=False,
+            signs=("not_saved",),
+        ),
+        Fault(
+            "rot-copy",
+            Target.HOST,
+            "one bit of each copy of arrays in the host's memory is changed; who restores from it finds that",
+            takes_memory=True,
+            noticed=False,
+            signs=("bad_copy",),
+        ),
+        Fault(
+            "rot-parity",
+            Target.HOST,
+            "one bit of each block of parity in the host's memory is changed; who restores from it finds that",
+            takes_memory=True,
+            noticed=False,
+            signs=("bad_copy",),
+        ),
+        Fault(
+            "rot-checkpoint",
+            Target.RUN,
+            "one bit of each array in the newest checkpoint on disk is changed; who restores from it finds that",
+            noticed=False,
+            stored=True,
+            signs=("bad_file",),
         ),
         Fault("kill-controller", Target.RUN, "the controller gets SIGKILL, which ends the run", ends_run=True),
         Fault("kill-client", Target.RUN, "the script gets SIGKILL, which ends the run", ends_run=True),

@@ -10,7 +10,8 @@ Told by the controller:
     joined       a host takes part: host, incarnation, pid of its agent
     gone         a host's agent, and all that it held, is out of reach: host, reason
     left         a host that was told to leave was let go: host
-    holds        the hosts that hold each content of the snapshot that counts: holders
+    holds        the hosts that hold each content of the snapshot that counts: holders; its stripes, each as [how many
+                 of its blocks suffice, the hosts that hold each block]: stripes; the digests of its parity: parity
     generation   a new world has executors: generation, executors (host: pid), owners (the host of each virtual device)
     lost         the world in use is given up: host, reason, detected_by, silence (seconds)
     moving       the world in use is left for other hosts: host, reason
@@ -32,12 +33,17 @@ Told by the controller:
     not_verified that could not be done: number, operation, why
     corruption   that gave something else: host (empty if nobody knows whose fault it was), what, shards, reads (numbers
                  of values that were wrong), executions, goes_back (whether the run's arrays were wrong)
-    went_back    the last verified snapshot counts again: operation
+    went_back    the last verified snapshot, or the one that is stored, counts again: operation
     callback     the client is asked to run a function: function (a number of this run), arguments (their digest)
     repeated     a call that a replay makes again is answered from the account: function, arguments
     compiling    a host begins to compile: program
     compiled     it has ended, well or not: program, seconds
     stored       a snapshot is on disk: number, operation, path, bytes, seconds (to write)
+    not_stored   it could not be written there: number, operation, why
+    not_saved    the arrays could not be saved in the memory of hosts: operation, why
+    slow_disk    a host takes far longer than others to read or write checkpoints, and is helped: host, doing
+    bad_copy     a copy, or a block of parity, is missing or was changed, and not used any more: host, digest
+    bad_file     the same of a file that was stored: digest, why
 
 Told by the runner:
 
@@ -50,6 +56,8 @@ Told by the runner:
     hung         nothing was told for so many seconds, and the run was ended: seconds
     ended        the script: code
     leftovers    what was still there afterwards: processes, files
+    checkpoints  what was on disk then: bad (what is wrong with checkpoints), foreign_gone (files of others that are not
+                 as they were)
 """
 
 from __future__ import annotations

@@ -9,7 +9,10 @@ from chaos.faults import FAULTS, NOTICEABLE_S, Fault, Target
 STEP = r"\b(?:step|epoch|iter|iteration)\s*[:=#]?\s*(\d+)"
 """How a line that a script prints tells its step, unless the plan says otherwise; upper or lower case."""
 
-EVENTS = ("lost", "generation", "restored", "recovered", "snapshot", "joined", "gone", "compared", "corruption")
+EVENTS = (
+    *("lost", "generation", "restored", "recovered", "snapshot", "joined", "gone", "compared", "corruption"),
+    *("stored", "not_stored"),
+)
 """Events of a history that a fault may wait for."""
 
 
@@ -118,7 +121,9 @@ class Plan:
 
     Attributes:
         etcd: what serves the pool: the embedded server, or a real etcd of one or three members.
-        verify_every: so many snapshots the run verifies its results; 0 if it does not.
+        protect: how arrays are protected against the loss of hosts, as of `elastic run`.
+        checkpoint_every: seconds after which the run stores its arrays on disk; 0 if it does not.
+        verify_every: one in so many intervals between snapshots is verified by the run; 0 if it verifies nothing.
         seed: repeats what is drawn; None to have one chosen.
         until: seconds after which nothing is drawn any more; None for the whole run.
         allow_data_loss: the run may fail, as long as nothing that it said before was wrong.
@@ -136,6 +141,8 @@ class Plan:
     on_loss: str = "stack"
     snapshot_budget: float = 0.1
     etcd: str = EMBEDDED
+    protect: str = "copies=2"
+    checkpoint_every: float = 0.0
     verify_every: int = 0
     seed: int | None = None
     until: float | None = None
@@ -161,6 +168,11 @@ class Plan:
         """Whether the pool must be one whose hosts and etcd are started one by one, as on machines of their own."""
         hits_etcd = any(FAULTS[planned.fault].target is Target.ETCD for planned in self.faults)
         return self.needs_networks or hits_etcd or self.etcd != EMBEDDED
+
+    @property
+    def needs_disk(self) -> bool:
+        """Whether the run's checkpoints must be on a disk of their own."""
+        return any(FAULTS[planned.fault].changes_disk for planned in self.faults)
 
     @property
     def drawn(self) -> bool:

@@ -18,6 +18,8 @@ from chaos.faults import FAULTS, POINTS, Target
 from chaos.plan import ETCDS, EVENTS, AtEvent, AtStep, AtTime, Every, Injection, Plan, PlannedFault, Poisson, When
 
 ON_LOSS = ("stack", "spare", "wait")
+PROTECTION = r"^(copies=[1-9]\d*|parity=[1-9]\d*\+[1-9]\d*)$"
+"""How arrays can be protected, as a pattern that JSON schemas understand, too."""
 RANDOM = "random"
 _PLAN_KEYS = tuple(field.name for field in dataclasses.fields(Plan))
 _FAULT_KEYS = ("fault", "host", "count", "point", "for", "share", "device", "at", "every", "mtbf", "times")
@@ -43,6 +45,8 @@ def parse(text: str) -> Plan:
         on_loss=_one_of(data.get("on_loss", defaults.on_loss), ON_LOSS, "on_loss"),
         snapshot_budget=_seconds(data, "snapshot_budget", defaults.snapshot_budget, "the plan", least=0.0),
         etcd=_one_of(str(data.get("etcd", defaults.etcd)), ETCDS, "etcd"),
+        protect=_protection(_text(data, "protect", defaults.protect)),
+        checkpoint_every=_seconds(data, "checkpoint_every", defaults.checkpoint_every, "the plan", least=0.0),
         verify_every=_whole(data, "verify_every", defaults.verify_every, least=0),
         seed=_whole(data, "seed", None, least=0),
         until=_seconds(data, "until", None, "the plan"),
@@ -64,6 +68,13 @@ def check(plan: Plan) -> None:
     """Raises `PlanError` if a plan would end the run, or take all that is saved, and does not say that it may."""
     if plan.snapshot_budget >= 1:
         raise PlanError(f"snapshot_budget: is a share of the time, below 1; it is {plan.snapshot_budget}")
+    if plan.checkpoint_every and plan.verify_every:
+        raise PlanError("a run either stores its arrays or verifies them: leave checkpoint_every or verify_every out")
+    for number, planned in enumerate(plan.faults, 1):
+        if FAULTS[planned.fault].stored and not plan.checkpoint_every:
+            raise PlanError(f"fault {number}: {planned.fault} hits checkpoints on disk; say `checkpoint_every: 5`")
+        if planned.fault == "rot-parity" and not plan.protect.startswith("parity"):
+            raise PlanError(f"fault {number}: only parity can be hit by {planned.fault}; say `protect: parity=3+1`")
     if plan.allow_data_loss:
         return
     may = "the run cannot survive that; say `allow_data_loss: true` if it may fail"
@@ -74,7 +85,7 @@ def check(plan: Plan) -> None:
             raise PlanError(f"fault {number}: {planned.fault} ends the run; {may}")
         if kind.silent and not plan.verify_every:
             raise PlanError(f"fault {number}: only a run that verifies finds {planned.fault}; say `verify_every: 1`")
-        if kind.target is Target.HOST and kind.takes_memory:
+        if kind.target is Target.HOST and kind.takes_memory and not plan.checkpoint_every:
             hit = set(planned.hosts) or set(plan.host_names[: planned.count])
             at_once = together.setdefault(planned.when, set())
             at_once |= hit
@@ -250,6 +261,12 @@ def _seconds(data: Mapping[str, Any], key: str, default: Any, where: str, *, lea
     if least is None and value == 0:
         raise PlanError(f"{where}: {key}: is a number above 0")
     return float(value)
+
+
+def _protection(text: str) -> str:
+    if re.fullmatch(PROTECTION, text) is None:
+        raise PlanError(f"protect: is copies=N or parity=K+M, such as parity=3+1; it is {text!r}")
+    return text
 
 
 def _pattern(value: Any) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 from chaos.faults import FAULTS, POINTS
 from chaos.plan import ETCDS, EVENTS, Plan
-from chaos.plan_text import ON_LOSS
+from chaos.plan_text import ON_LOSS, PROTECTION
 
 _SECONDS = {"type": "number", "exclusiveMinimum": 0}
 _HOST = {"type": "string", "pattern": "^h[0-9]+$"}
@@ -33,6 +33,8 @@ def schema() -> dict[str, Any]:
                 "default": Plan.snapshot_budget,
             },
             "etcd": {"enum": [*ETCDS, *(int(kind) for kind in ETCDS if kind.isdecimal())], "default": Plan.etcd},
+            "protect": {"type": "string", "pattern": PROTECTION, "default": Plan.protect},
+            "checkpoint_every": {"type": "number", "minimum": 0, "default": Plan.checkpoint_every},
             "verify_every": {"type": "integer", "minimum": 0, "default": Plan.verify_every},
             "seed": {"type": "integer", "minimum": 0},
             "until": _SECONDS,

@@ -1,8 +1,10 @@
-"""Points in the life of a host's processes at which an experiment may have one of them killed, or worse.
+"""Points in the life of a host's processes at which an experiment may have something go wrong.
 
-A process passes `reach("compile")` at such a point. If the directory that ELASTIC_FAULT_POINTS names has a file
-``compile``, whichever process removes it first is killed on the spot, with SIGKILL, and others pass. So each file is
-one death, and its absence shows that it happened. Without the variable nothing is looked at.
+A process that comes to a point looks into the directory that ELASTIC_FAULT_POINTS names: a file there, named after the
+point, is a fault that waits. Without the variable nothing is looked at.
+
+At these points a process dies (`reach`). Whichever process removes the file first is killed on the spot, with SIGKILL,
+and others pass. So each file is one death, and its absence shows that it happened.
 
     compile      an executor is about to compile a program
     collective   an executor is about to run its part of a program of several hosts, while the others run theirs
@@ -12,8 +14,15 @@ one death, and its absence shows that it happened. Without the variable nothing 
     store        an agent has written a part of a checkpoint
     parity       an agent has made a part of the parity of a snapshot, or of what was lost
 
-At one more point nobody dies: the file ``flip-bit.HOST`` has an executor of this host change one bit of an array that
-it is about to use (see `elastic.executor.bit_flips`); what the file says is which.
+At these something of one host goes wrong (`armed`), whose name follows that of the point, as in ``flip-bit.h1``. What
+the file says is how.
+
+    flip-bit      an executor is about to run a program: one bit of what it takes changes, once (`executor.bit_flips`)
+    device-check  devices are checked: one fails, for as long as the file is there (`executor.device_faults`)
+    slow-disk     an agent is about to write or read a file of a checkpoint: it takes so many seconds longer, for as
+                  long as the file is there (`agent.storage`)
+    full-memory   something is about to be saved in the host's memory: there is no space, for as long as the file is
+                  there (`host_memory`)
 """
 
 from __future__ import annotations
@@ -24,56 +33,75 @@ from pathlib import Path
 
 DIRECTORY = "ELASTIC_FAULT_POINTS"
 HOST = "ELASTIC_FAULT_HOST"
-"""The environment variable by which an agent tells its executors whose they are."""
+"""The environment variable by which the processes of a host know whose they are."""
 
 POINTS = ("compile", "collective", "snapshot", "restore", "copies", "parity", "store")
+"""Where a process may die."""
+
+FLIP_BIT, DEVICE_CHECK, SLOW_DISK, FULL_MEMORY = "flip-bit", "device-check", "slow-disk", "full-memory"
+OF_HOSTS = (FLIP_BIT, DEVICE_CHECK, SLOW_DISK, FULL_MEMORY)
+"""Where something of one host may go wrong."""
 
 _directory = os.environ.get(DIRECTORY)
 
 
-def arm(directory: Path, point: str) -> None:
-    """Has the next process that reaches the point killed. Raises `ValueError` for a point that does not exist."""
-    if point not in POINTS:
-        raise ValueError(f"there is no point {point!r}; there are {', '.join(POINTS)}")
-    (directory / point).touch()
+def arm(directory: Path, point: str, host: str = "", fault: str = "") -> None:
+    """Has the next process that reaches the point killed; or something of the host go wrong there, as `fault` says.
+
+    Raises `ValueError` for a point that does not exist.
+    """
+    points = OF_HOSTS if host else POINTS
+    if point not in points:
+        raise ValueError(f"there is no point {point!r}; there are {', '.join(points)}")
+    unfinished = directory / f"unfinished-{point}.{host}"
+    unfinished.write_text(fault)
+    unfinished.rename(_file(directory, point, host))
 
 
-def arm_flip(directory: Path, host: str, text: str) -> None:
-    """Has an executor of a host change one bit; the text says where."""
-    unfinished = directory / f"unfinished.{host}"
-    unfinished.write_text(f"{text}\n")
-    unfinished.rename(directory / f"flip-bit.{host}")
+def disarm(directory: Path, point: str, host: str = "") -> None:
+    """Takes back what was armed; does nothing if it has happened."""
+    _file(directory, point, host).unlink(missing_ok=True)
 
 
-def armed(point: str) -> str:
-    """What is armed for this process's host, in words; empty if nothing is."""
+def is_armed(directory: Path, point: str, host: str = "") -> bool:
+    """Whether what was armed still waits for a process."""
+    return _file(directory, point, host).exists()
+
+
+def reach(point: str) -> None:
+    """Kills this process if the point is armed."""
+    if _taken(point):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def armed(point: str) -> str | None:
+    """What is to go wrong on this process's host; None if nothing is."""
     if _directory is None:
-        return ""
+        return None
     try:
-        return _of_host(_directory, point).read_text()
+        return _file(Path(_directory), point, _host()).read_text()
     except FileNotFoundError:
-        return ""
+        return None
 
 
 def take(point: str) -> bool:
-    """Whether this process is the one that does what is armed for its host."""
+    """Whether this process is the one in which it does, if that happens but once."""
+    return _taken(point, _host())
+
+
+def _taken(point: str, host: str = "") -> bool:
+    if _directory is None:
+        return False
     try:
-        _of_host(_directory or "", point).unlink()
+        _file(Path(_directory), point, host).unlink()
     except FileNotFoundError:
         return False
     return True
 
 
-def _of_host(directory: str, point: str) -> Path:
-    return Path(directory) / f"{point}.{os.environ.get(HOST, '')}"
+def _host() -> str:
+    return os.environ.get(HOST, "")
 
 
-def reach(point: str) -> None:
-    """Kills this process if the point is armed."""
-    if _directory is None:
-        return
-    try:
-        (Path(_directory) / point).unlink()
-    except FileNotFoundError:
-        return
-    os.kill(os.getpid(), signal.SIGKILL)
+def _file(directory: Path, point: str, host: str) -> Path:
+    return directory / (f"{point}.{host}" if host else point)

@@ -6,6 +6,7 @@ It belongs to the host's agent and outlives executors. Equal bytes are one file,
 from __future__ import annotations
 
 import contextlib
+import errno
 import itertools
 import os
 import shutil
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import xxhash
 
+from elastic.fault_points import FULL_MEMORY, armed
 from elastic.shared_files import map_file, write_file
 from elastic.status import Code, StatusError
 
@@ -42,6 +44,7 @@ def save(memory: Path, digest: bytes, data: memoryview | bytes | bytearray) -> N
     path = memory / digest.hex()
     # Complete or not there: who is killed here must leave no half of a file under its final name.
     unfinished = f"{path}.{os.getpid()}"
+    _check_space()
     try:
         write_file(unfinished, memoryview(data))
         os.rename(unfinished, path)
@@ -49,6 +52,12 @@ def save(memory: Path, digest: bytes, data: memoryview | bytes | bytearray) -> N
         with contextlib.suppress(OSError):
             os.unlink(unfinished)
         raise
+
+
+def _check_space() -> None:
+    """Raises `OSError` if an experiment has it that there is no space."""
+    if armed(FULL_MEMORY) is not None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def held(memory: Path, mark: int) -> Path:
@@ -105,6 +114,7 @@ _numbers = itertools.count()
 def growing(memory: Path) -> Iterator[Growing]:
     """A new file; nothing is left of it if it is not completed. Raises `OSError`."""
     path = memory / f"growing.{os.getpid()}.{next(_numbers)}"
+    _check_space()
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         yield Growing(memory, descriptor, path)

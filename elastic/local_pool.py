@@ -77,7 +77,8 @@ class LocalPool:
         checkpoint_every: how often that is done, in seconds.
         metrics: ``HOST:PORT`` where the controller serves Prometheus' metrics; port 0 is any (see `metrics_url`).
         trace: a file for a Chrome trace of the run; it is replaced.
-        verify_every: so many snapshots, what was computed is executed again on other hosts and compared; 0 for never.
+        verify_every: one in so many intervals between snapshots is executed again on other hosts and compared; 0 for
+            none.
         base_dir: where the run directory is made; /dev/shm by default.
     """
 

@@ -45,13 +45,13 @@ def check(pool: LocalPool) -> None:
 
 def _check_verifying(pool: LocalPool) -> None:
     if pool.verify_every < 0:
-        raise UsageError(f"every so many snapshots are verified, 0 for none; not {pool.verify_every}")
+        raise UsageError(f"one in so many intervals is verified, 0 for none; not {pool.verify_every}")
     if pool.verify_every and pool.hosts + pool.spares < 2:
         raise UsageError("with one host results cannot be verified: it takes another one; ask for 2 hosts, or more")
-    if pool.verify_every and (pool.checkpoint is not None or pool.on_loss == Policy.SURFACE):
+    if pool.verify_every and pool.on_loss == Policy.SURFACE:
         raise UsageError(
-            "a run with --verify-every goes back to what it has verified, which --checkpoint and --on-loss surface "
-            "do not know of; leave one of them out"
+            "a run with --verify-every goes back to what it has verified, which --on-loss surface does not know of; "
+            "leave one of them out"
         )
 
 

@@ -12,7 +12,8 @@ def exactly_once(evidence: Evidence) -> Verdict:
     """Calls are compared with those of the run to which nothing happened, by their arguments: functions have other
     numbers in each run. Operations are looked at by where replays begin."""
     chaos = evidence.chaos
-    problems = _twice(Counter(event["number"] for event in chaos.of("read")), "value number {} was read {} times")
+    problems = _lineage(chaos)  # First, since the others may follow from it.
+    problems += _twice(Counter(event["number"] for event in chaos.of("read")), "value number {} was read {} times")
     calls, plain = (
         Counter(event["arguments"] for event in history.of("callback")) for history in (chaos, evidence.clean)
     )
@@ -23,7 +24,6 @@ def exactly_once(evidence: Evidence) -> Verdict:
             f"the callback of {arguments} ran {count} times too seldom"
             for arguments, count in sorted((plain - calls).items())
         ]
-    problems += _lineage(chaos)
     replays = len(chaos.of("replay"))
     looked_at = f"{calls.total()} callbacks, {len(chaos.of('read'))} reads, {max(replays - 1, 0)} replays"
     return verdict("exactly once", problems, looked_at)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from chaos.causes import reactions
+from chaos.causes import Reaction, reactions
 from chaos.checkers.verdict import Evidence, Verdict, verdict
+from chaos.faults import FAULTS
 from chaos.history import Event
+from chaos.plan import Plan
 
 
 def liveness(evidence: Evidence) -> Verdict:
@@ -16,7 +18,8 @@ def liveness(evidence: Evidence) -> Verdict:
         fault = reaction.fault
         # The script may end before it matters.
         in_time = chaos.ended - fault.at > plan.notice_within
-        if reaction.noticed is None and fault["must_be_noticed"] and in_time:
+        must = fault["must_be_noticed"] and not _came_to_nothing(reaction, plan)
+        if reaction.noticed is None and must and in_time:
             problems.append(f"{name_of(fault)} was not noticed within {plan.notice_within:g} s")
     ends = chaos.of("recovered", "failed", "ended")
     losses = chaos.of("lost")
@@ -35,6 +38,12 @@ def liveness(evidence: Evidence) -> Verdict:
         if fault["lasts"] is not None and not any(event["number"] == fault["number"] for event in chaos.of("reverted")):
             problems.append(f"{name_of(fault)} was not taken back")
     return verdict("liveness", problems, f"{len(found)} faults, {len(losses)} losses")
+
+
+def _came_to_nothing(reaction: Reaction, plan: Plan) -> bool:
+    """Whether a disk may have had a fault, and none any more, before anything was to be stored."""
+    lasted = reaction.until - reaction.fault.at
+    return FAULTS[reaction.fault["fault"]].stored and lasted < plan.checkpoint_every + plan.notice_within
 
 
 def name_of(fault: Event) -> str:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from chaos.causes import alarms_without_cause
+from chaos.causes import alarms_without_cause, reactions
+from chaos.checkers.liveness import name_of
 from chaos.checkers.verdict import Evidence, Verdict, verdict
+from chaos.faults import FAULTS
+from chaos.history import Event
 
 
 def truth(evidence: Evidence) -> Verdict:
@@ -29,6 +32,15 @@ def truth(evidence: Evidence) -> Verdict:
     if account is None and any(chaos.ended - change.at > evidence.plan.notice_within for change in changes):
         problems.append("health gave no account")
     false = alarms_without_cause(chaos, evidence.plan.notice_within)
-    remarks = [f"without a fault: {event.kind} {event.host}: {event.facts.get('reason', '')}" for event in false]
+    remarks = [f"without a fault: {event.kind} {event.host}: {_why(event)}" for event in false]
+    remarks += [
+        f"not noticed: {name_of(one.fault)}: nobody came upon it"
+        for one in reactions(chaos, evidence.plan.notice_within)
+        if one.noticed is None and FAULTS[one.fault["fault"]].signs
+    ]
     remarks += [f"not done: {event['fault']} {'+'.join(event.hosts)}: {event['why']}" for event in chaos.of("skipped")]
     return verdict("truth", problems, f"{len(told)} changes", remarks)
+
+
+def _why(event: Event) -> str:
+    return str(event.facts.get("reason", event.facts.get("why", "")))

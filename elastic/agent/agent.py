@@ -155,7 +155,6 @@ class Agent:
             on_refused=lambda pid, reason, count, words: self._refusals.add(reason, f"executor {pid}: {words}", count),
         )
         self.health = DeviceHealth(
-            self._settings.id,
             self._settings.devices,
             self._template,
             self._settings.check_every,
@@ -274,8 +273,7 @@ class Agent:
 
         def done(outcome: Future[str | dict[str, Any] | None]) -> None:
             error = outcome.exception() if not outcome.cancelled() else None
-            result = str(error) if error else outcome.result()
-            self._done(loop, order, result if isinstance(result, dict) else {"problem": result})
+            self._done(loop, order, str(error) if error else outcome.result())
 
         def metered() -> str | dict[str, Any] | None:
             with self._meter:
@@ -283,14 +281,17 @@ class Agent:
 
         self._workers.submit(metered).add_done_callback(done)
 
-    def _work_on_disk(self, order: dict[str, Any], work: Callable[[], str | None]) -> None:
+    def _work_on_disk(self, order: dict[str, Any], work: Callable[[], str | dict[str, Any] | None]) -> None:
         """The same, in the thread for the disk; what that costs is no cost of snapshots."""
         loop = asyncio.get_running_loop()
-        self._disk.submit(lambda: self._done(loop, order, {"problem": work()}))
+        self._disk.submit(lambda: self._done(loop, order, work()))
 
-    def _done(self, loop: asyncio.AbstractEventLoop, order: dict[str, Any], result: dict[str, Any]) -> None:
+    def _done(
+        self, loop: asyncio.AbstractEventLoop, order: dict[str, Any], result: str | dict[str, Any] | None
+    ) -> None:
         """Called in a thread that has carried out an order."""
-        event = {"done": order["order"], "seconds": self._meter.take(), **result}
+        said = result if isinstance(result, dict) else {"problem": result}
+        event = {"done": order["order"], "seconds": self._meter.take(), **said}
         if not loop.is_closed():
             loop.call_soon_threadsafe(self._tell, event)
 
@@ -371,6 +372,7 @@ async def serve(settings: HostSettings, pool: PoolAddress, lifeline: int | None,
     once, as is SIGINT. Raises `MembershipError` if it cannot register,
     `OSError` if it cannot listen.
     """
+    os.environ[fault_points.HOST] = settings.id
     agent = Agent(settings, reporter, pool.pool)
     ended, noticed = asyncio.Event(), asyncio.Event()
     with _signals(ended, noticed), _lifeline(lifeline, ended):

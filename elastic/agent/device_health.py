@@ -112,7 +112,7 @@ class Checker(Protocol):
 
     imported: bool
 
-    def check(self, host: str, devices: int, listener: CheckListener) -> None: ...
+    def check(self, devices: int, listener: CheckListener) -> None: ...
 
     def end_check(self) -> None: ...
 
@@ -124,7 +124,6 @@ class DeviceHealth:
 
     def __init__(
         self,
-        host: str,
         devices: int,
         checker: Checker,
         every: float | None,
@@ -138,7 +137,6 @@ class DeviceHealth:
         self.unfit = ""
         """Why the host must not be used for now, in words; empty if it may be."""
         self._checked: float | None = None
-        self._host = host
         self._devices = devices
         self._checker = checker
         self._every = every
@@ -173,7 +171,7 @@ class DeviceHealth:
 
     async def _check(self) -> Round:
         round = Round(self._devices)
-        self._checker.check(self._host, self._devices, round)
+        self._checker.check(self._devices, round)
         patience, told = Patience(self._patience), False
         while not round.over:
             round.changed.clear()

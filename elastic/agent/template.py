@@ -86,10 +86,10 @@ class Template:
         """Kills an executor, if it lives; `on_exit` follows."""
         self._send({"kill": pid})
 
-    def check(self, host: str, devices: int, listener: CheckListener) -> None:
-        """Has the devices of the host checked; one check at a time, which the listener is told of."""
+    def check(self, devices: int, listener: CheckListener) -> None:
+        """Has so many devices of the host checked; one check at a time, which the listener is told of."""
         self._listener = listener
-        self._send({"check": host, "devices": devices})
+        self._send({"check": devices})
 
     def end_check(self) -> None:
         """Kills the check's process, if it lives; the listener will hear that."""

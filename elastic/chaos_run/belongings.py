@@ -30,10 +30,13 @@ class Belongings:
         """Where deaths at points are armed (see `elastic.fault_points`)."""
         self.pools = directory / "pools"
         """Where the run has its own directory of shared memory."""
+        self.disk = directory / "disk"
+        """Where it stores checkpoints, if it does."""
 
     def make(self) -> None:
         self.points.mkdir()
         self.pools.mkdir()
+        self.disk.mkdir(exist_ok=True)
         self.history.touch()
 
     @property

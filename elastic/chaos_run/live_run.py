@@ -6,6 +6,7 @@ something, and meanwhile timers are served.
 
 from __future__ import annotations
 
+import contextlib
 import heapq
 import itertools
 import os
@@ -24,6 +25,7 @@ from elastic import fault_points, health
 from elastic.chaos_run.belongings import Belongings
 from elastic.chaos_run.guard import Guard
 from elastic.chaos_run.machine_pool import MachinePool
+from elastic.chaos_run.stored_checkpoints import StoredCheckpoints
 from elastic.chaos_run.tail import Tail
 from elastic.chaos_run.who import Who
 from elastic.errors import PoolError
@@ -47,7 +49,10 @@ class LiveRun:
         networks: each host, and etcd, stands in a network of its own, and can be cut off.
         machines: hosts and etcd are started one by one, so that etcd can fail, too; with networks they always are.
 
-    Raises `UsageError` if networks cannot be made here, or there is no such etcd.
+    Attributes:
+        stored: what the run has on disk; None if it stores nothing.
+
+    Raises `UsageError` if networks, or the disk that the plan needs, cannot be made here, or there is no such etcd.
     """
 
     def __init__(
@@ -63,7 +68,7 @@ class LiveRun:
         self.host_names = plan.host_names
         self.events: list[Event] = []
         """All that is known to have happened."""
-        self.copies = Copies()
+        self.copies = Copies(stores=plan.checkpoint_every > 0)
         self.on_event: Callable[[Event], None] = lambda _: None
         """Called with each event when it is known."""
         self._step = re.compile(plan.step, re.IGNORECASE)
@@ -73,9 +78,13 @@ class LiveRun:
         self._health = ThreadPoolExecutor(1, "health")
         self._belongings = Belongings(Path(tempfile.mkdtemp(prefix="chaos-", dir="/dev/shm")))
         self._pool: MachinePool | None = None
-        self._guard = Guard(self._belongings.directory, (*plan.host_names, ETCD) if networks else ())
+        networked = (*plan.host_names, ETCD) if networks else ()
+        self._guard = Guard(self._belongings.directory, networked, disk=plan.needs_disk)
+        self.stored = StoredCheckpoints(self._belongings.disk, self._guard.disk) if plan.checkpoint_every else None
         try:
             self._belongings.make()
+            if self.stored is not None:
+                self.stored.put_foreign()
             directory.mkdir(parents=True, exist_ok=True)
             output, self._errors = directory / f"{name}.out", directory / f"{name}.err"
             logs = f"--log-dir={directory / f'{name}-logs'}"
@@ -93,6 +102,8 @@ class LiveRun:
 
     def _launch(self, plan: Plan, script: Sequence[str], out: IO[bytes], errors: IO[bytes]) -> subprocess.Popen[bytes]:
         options = _options(plan)
+        if plan.checkpoint_every:
+            options += [f"--checkpoint={self._belongings.disk}", f"--checkpoint-every={plan.checkpoint_every}"]
         variables = {**os.environ, **self._marks, "PYTHONUNBUFFERED": "1"}
         if self._pool is not None:
             options += ["--pool", self._pool.etcd.url]
@@ -133,6 +144,7 @@ class LiveRun:
         """Adds an event to the history, of now if no time is given."""
         event = Event(kind, at or self.now, facts, now_text())
         self.events.append(event)
+        self.copies.tell(event)
         self.on_event(event)
         return event
 
@@ -156,6 +168,9 @@ class LiveRun:
         for event in new:
             self.copies.tell(event)
             self.on_event(event)
+            if event.kind == "stored" and self.stored is not None:
+                with contextlib.suppress(OSError):  # A disk that is full now has space when the next one is stored.
+                    self.stored.put_foreign(Path(event["path"]).parent)
         for line in self._output.lines():
             found = self._step.search(line)
             new.append(self.tell("output", line=line, step=int(found[1]) if found else None))
@@ -217,6 +232,8 @@ class LiveRun:
         processes, files = self._belongings.left(_LEAVE_S)
         self._read()
         self.tell("leftovers", processes=processes, files=files)
+        if self.stored is not None:
+            self.tell("checkpoints", bad=self.stored.bad(), foreign_gone=self.stored.foreign_gone())
         return self._launcher.returncode
 
     @property
@@ -238,10 +255,14 @@ class LiveRun:
         """Where deaths at points are armed."""
         return self._belongings.points
 
+    def memory(self, host: str) -> Path | None:
+        """Where a host keeps copies of arrays; None if it is not there."""
+        return next(self._belongings.pools.glob(f"*/memory/{host}"), None)
+
 
 def _options(plan: Plan) -> list[str]:
     return [
         *(f"--hosts={plan.hosts}", f"--devices-per-host={plan.devices_per_host}", f"--spares={plan.spares}"),
         *(f"--on-loss={plan.on_loss}", f"--snapshot-budget={plan.snapshot_budget}"),
-        f"--verify-every={plan.verify_every}",
+        *(f"--verify-every={plan.verify_every}", f"--protect={plan.protect}"),
     ]

@@ -9,6 +9,7 @@ from functools import partial
 from chaos import FAULTS, Injection, Target, ways
 from elastic import fault_points
 from elastic.chaos_run.live_run import LiveRun
+from elastic.chaos_run.storage_verbs import StorageVerbs
 from elastic.errors import PoolError
 from membership import MembershipError
 
@@ -28,6 +29,7 @@ class Verbs:
         """Deaths at points that have not happened, and when that was last known."""
         self._undo: dict[int, Callable[[], None]] = {}
         """How faults that last are taken back, by number."""
+        self._storage = StorageVerbs(run, self._lasts)
         self._does: dict[str, Callable[[Injection], None]] = {
             "kill-executor": self._kill,
             "kill-agent": self._kill,
@@ -43,6 +45,7 @@ class Verbs:
             "recycle-address": self._recycle,
             "die": self._arm,
             "flip-bit": self._flip,
+            **self._storage.does,
             "kill-controller": lambda _: self._run.who.signal([self._run.who.controller()], signal.SIGKILL),
             "kill-client": lambda _: self._run.who.signal([self._run.who.client()], signal.SIGKILL),
         }
@@ -52,6 +55,9 @@ class Verbs:
         missing = [host for host in injection.hosts if not self._targets(injection.fault, host)]
         if missing:
             self.skip(injection, f"{', '.join(missing)} had no such process then")
+            return
+        if why := self._storage.lacks(injection):
+            self.skip(injection, why)
             return
         if injection.kind.target is Target.ETCD:
             self._hit_etcd(injection)
@@ -74,7 +80,7 @@ class Verbs:
         """Tells of deaths at points that have come, as of the look before: else their effects may seem to be first."""
         now = self._run.now
         for point, waiting in self._armed.items():
-            if waiting and not (self._run.points / point).exists():
+            if waiting and not fault_points.is_armed(self._run.points, point):
                 injection, seen = waiting.pop(0)
                 self._tell(injection, seen)
                 if waiting:
@@ -192,7 +198,8 @@ class Verbs:
 
     def _flip(self, injection: Injection) -> None:
         for host in injection.hosts:
-            fault_points.arm_flip(self._run.points, host, f"{injection.device or 0} {injection.number}")
+            fault = f"{injection.device or 0} {injection.number}"
+            fault_points.arm(self._run.points, fault_points.FLIP_BIT, host, fault)
 
     def _arm(self, injection: Injection) -> None:
         point, now = str(injection.point), self._run.now

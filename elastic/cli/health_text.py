@@ -154,7 +154,9 @@ def _verification(report: dict[str, Any]) -> Iterator[Line]:
     found = report.get("verification")
     if found is None:
         return
-    text = f"every {found['every']} snapshots are verified: {found['verified']:,} so far"
+    every = found["every"]
+    share = "all intervals between snapshots are" if every == 1 else f"1 in {every} intervals between snapshots is"
+    text = f"{share} executed again: {found['verified']:,} were right"
     if found["age_s"] is not None:
         text += f", the last at operation {found['operation']:,}, {duration(found['age_s'])} ago"
     yield [(text + ("; one is being verified" if found["verifying"] else ""), "")]

@@ -137,8 +137,8 @@ def add(subparsers: argparse._SubParsersAction[Any]) -> None:
         metavar="N",
         type=int,
         default=0,
-        help="verify every Nth snapshot: what was computed since the last one that was is executed again on other "
-        "hosts; if the results differ, a host that was wrong is quarantined, and the run goes back (default: 0, never)",
+        help="execute one in N intervals between two snapshots again on other hosts, and all with 1; if the results "
+        "differ, a host that was wrong is quarantined, and the run goes back (default: 0, never)",
     )
     parser.add_argument("--log-dir", metavar="DIR", help="keep the logs of all processes of the pool in DIR")
     loudness = parser.add_mutually_exclusive_group()

@@ -70,7 +70,7 @@ def main() -> int:
     )
     parser.add_argument("--checkpoint", type=Path, metavar="DIR", help="store snapshots there")
     parser.add_argument("--checkpoint-every", type=float, default=STORE_EVERY_S, metavar="SECONDS")
-    parser.add_argument("--verify-every", type=int, default=0, metavar="N", help="verify every Nth snapshot")
+    parser.add_argument("--verify-every", type=int, default=0, metavar="N", help="verify one in N intervals")
     parser.add_argument("--listen", metavar="HOST:PORT", help="serve clients here too; they must show a token")
     parser.add_argument("--metrics", metavar="HOST:PORT", help="serve GET /metrics here")
     parser.add_argument("--trace", type=Path, metavar="FILE", help="write a Chrome trace of the run there")

@@ -11,6 +11,13 @@ from elastic.daemon_threads import DaemonThreads
 T = TypeVar("T")
 
 
+def in_words(error: Exception) -> str:
+    """What went wrong on a disk, without the numbers that kernels have for it."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error)
+
+
 class Disk:
     """Does one thing after the other."""
 

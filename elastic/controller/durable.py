@@ -15,8 +15,9 @@ from functools import partial
 from pathlib import Path
 
 from checkpoint import CheckpointError, Retention, Unfinished, begin, steps, tidy
+from elastic.controller import history
 from elastic.controller.arrays import Array
-from elastic.controller.disk import Disk
+from elastic.controller.disk import Disk, in_words
 from elastic.controller.file_writing import entries_of, write_files
 from elastic.controller.hosts import Host
 from elastic.controller.snapshots import Snapshot
@@ -102,7 +103,7 @@ class Durable:
             extra = {"operation": snapshot.position}
             path = await self._disk.do(partial(unfinished.publish, entries_of(files), extra))
         except (CheckpointError, OSError) as error:
-            self.problem = f"the snapshot at operation {snapshot.position} could not be stored: {error}"
+            self.problem = f"the snapshot at operation {snapshot.position} could not be stored: {in_words(error)}"
             log.error("%s", self.problem)
             if unfinished is not None:
                 await self._disk.do(unfinished.abandon)
@@ -125,7 +126,9 @@ class Durable:
         try:
             await self._disk.do(remove)
         except (CheckpointError, OSError) as error:
-            log.warning("old checkpoints in %s cannot be removed: %s", self.root, error)
+            log.warning("old checkpoints in %s cannot be removed: %s", self.root, in_words(error))
 
     def _tell_slow(self, slow: Mapping[str, float]) -> None:
+        for host in slow.keys() - self.slow.keys():
+            history.tell("slow_disk", host=host, doing="write")
         self.slow = slow

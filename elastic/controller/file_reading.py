@@ -41,7 +41,9 @@ async def read_files(
     came: Callable[[str, bytes], None],
     slow: Callable[[str], None],
 ) -> dict[bytes, str]:
-    """Has all files read; by digest, what is wrong with those that could not be. Raises `CopyError` if a host is lost.
+    """Has all files read; by digest, what is wrong with those that could not be.
+
+    Raises `CopyError` if a host is lost, or cannot keep what it has read.
 
     `hosts` are those that live, kept up to date. `came(host, digest)` is called for each copy that a host has then,
     `slow(host)` when others begin to help one.
@@ -63,6 +65,8 @@ async def read_files(
             elif not isinstance(error, CopyError) or read.host not in hosts:
                 raise error
             elif reader == read.host:
+                if read.digest not in error.bad:
+                    raise error  # The file may be good; the host had no space for what it read.
                 log.error("%s", error)
                 bad[read.digest] = str(error)
                 wanted.pop((read.host, read.digest), None)

@@ -89,7 +89,7 @@ class VerifiedFacts:
     """How verifying stands.
 
     Attributes:
-        every: so many snapshots one is verified.
+        every: one in so many intervals between snapshots is executed again.
         operation: of the last verified one.
         age: since it was verified, in seconds; None while there is none.
         verified: how many were.

@@ -10,10 +10,11 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from chaos import Event
+from checkpoint import Stripe
 from elastic.instants import now_text
 
 FILE = "ELASTIC_HISTORY"
@@ -51,10 +52,18 @@ def tell(event: str, **facts: Any) -> None:
         listener(Event(event, at, facts))
 
 
-def tell_holders(homes: Any) -> None:
-    """Tells which hosts hold the contents of the snapshot that counts; equal sets of hosts once."""
-    if _file is not None:
-        tell("holds", holders=sorted(sorted(holders) for holders in {frozenset(hosts) for hosts in homes.values()}))
+def tell_holders(homes: Mapping[bytes, Iterable[str]], stripes: Sequence[Stripe]) -> None:
+    """Tells which hosts hold the contents of the snapshot that counts, equal sets of hosts once, and its stripes."""
+    if _file is None:
+        return
+    blocks = {block.name for stripe in stripes for block in stripe.blocks}
+    alone = {frozenset(hosts) for digest, hosts in homes.items() if digest not in blocks}
+    tell(
+        "holds",
+        holders=sorted(sorted(hosts) for hosts in alone),
+        stripes=[[len(one.data), [sorted(homes.get(block.name, ())) for block in one.blocks]] for one in stripes],
+        parity=[block.name for stripe in stripes for block in stripe.parity],
+    )
 
 
 def _plain(value: Any) -> Any:

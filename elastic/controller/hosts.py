@@ -189,7 +189,8 @@ class Host:
         self._done(await self._order({"store": files, "mark": mark}))
 
     async def fetch_file(self, digest: bytes, size: int, path: str) -> None:
-        """Has it read a copy of so many bytes into its memory. Raises `CopyError` if that did not succeed."""
+        """Has it read a copy of so many bytes into its memory. Raises `CopyError` if that did not succeed; the copy is
+        bad if the file is."""
         self._done(await self._order({"fetch": [(digest, size, path)]}))
 
     def take_work(self) -> Work:

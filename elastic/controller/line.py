@@ -49,6 +49,7 @@ class Line:
         """Clients whose account was ended."""
         self.losses = Losses()
         self.demand = Demand(self.journal)
+        self._held = False
         self._programs = programs
         self._unloaded: set[int] = set()
         """The programs that the world has not been told to load."""
@@ -110,8 +111,13 @@ class Line:
 
     @property
     def congested(self) -> bool:
-        """True while a host takes commands more slowly than they are sent, or the journal is full."""
-        return self.journal.nbytes > _FULL or (self.now is not None and self.now.congested)
+        """True while a host takes commands more slowly than they are sent, the journal is full, or it is held."""
+        return self._held or self.journal.nbytes > _FULL or (self.now is not None and self.now.congested)
+
+    def hold(self, held: bool) -> None:
+        """Whether the client is to wait, since what it asks for might have to be done again."""
+        self._held = held
+        self.on_congestion()
 
     def _check(self, devices: Sequence[int]) -> None:
         if not all(0 <= device < self.virtual_devices for device in devices):

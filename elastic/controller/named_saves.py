@@ -20,7 +20,7 @@ from checkpoint import ArrayEntry, CheckpointError, begin, write_durably
 from elastic import wire
 from elastic.commands import Command
 from elastic.controller.arrays import Array
-from elastic.controller.disk import Disk
+from elastic.controller.disk import Disk, in_words
 from elastic.controller.file_writing import entries_of, write_files
 from elastic.controller.hosts import CopyError, Host
 from elastic.controller.journal import Answer
@@ -164,7 +164,7 @@ class NamedSaves:
         except KeyError:
             problem = "the arrays were not marked"
         except (CheckpointError, OSError) as error:
-            problem = str(error)
+            problem = in_words(error)
             log.warning("step %d could not be saved in %s: %s", wanted.step, wanted.root, problem)
         finally:
             for number in wanted.marks:

@@ -74,8 +74,8 @@ class Run:
         the share of the time that saving may take; with 0 a snapshot is only taken when the journal is full or hosts
         come and go. `protection` says how what is saved survives the loss of hosts, `policy` what is done when a host
         is lost and no other can take its place. In the directory `checkpoint` a snapshot is stored every so many
-        seconds. Every `verify_every` snapshots what was computed is executed again elsewhere and compared; with 0 it
-        never is.
+        seconds. One in `verify_every` intervals between snapshots is executed again elsewhere and compared; with 0
+        none is.
 
         `fence(generation)` is awaited before a world is formed: from then on nobody listens to those before it.
         `released(host)` is called when a host that drained holds nothing any more, or is of no use, `waits(host,
@@ -121,7 +121,7 @@ class Run:
                 self._snapshots,
                 self._recovery,
                 again,
-                keep_from=lambda snapshot: self._saving.forget_before(snapshot),
+                stands=lambda snapshot: self._saving.stands(snapshot),
                 start=self._start,
                 give_up=self._give_up,
             )
@@ -220,7 +220,7 @@ class Run:
 
     @property
     def congested(self) -> bool:
-        """True while a host takes commands more slowly than they are sent, or the journal is full."""
+        """True while no more is to be taken from the client (see `Line.congested`)."""
         return self._line.congested
 
     @property

@@ -113,16 +113,17 @@ class Saving:
 
     async def save(self, world: World) -> float:
         """Takes and commits a snapshot; seconds that it has held the run up. Raises `WorldLost` or `SnapshotError`."""
-        journal, durable = self._line.journal, self._durable
-        arrays = None
-        if durable is not None and durable.is_due(self._line.keeps_much):
+        journal, arrays = self._line.journal, None
+        if self._durable is not None and self._durable.is_due(self._line.keeps_much):
             arrays = {array.number: array for array in self._arrays()}  # As they are at this point of the stream.
         try:
-            snapshot = await self._snapshots.take(world, journal.end)
+            snapshot = await self._snapshots.take(world, journal.end, arrays)
             await self._line.settle(world, snapshot.position)
         except SnapshotError as error:
             log.warning("no snapshot: %s", error)
             if world.failure is None:
+                self._snapshots.problem = f"the arrays could not be saved: {error}"
+                history.tell("not_saved", operation=journal.end, why=str(error))
                 await self._snapshots.tidy()
             raise
         seconds = 0.0
@@ -130,35 +131,46 @@ class Saving:
             journal.replay_starts(snapshot.position)
             seconds = max(snapshot.seconds.values(), default=0.0)
             history.tell("snapshot", number=snapshot.number, operation=snapshot.position, seconds=seconds)
-            history.tell_holders(snapshot.homes)
+            history.tell_holders(snapshot.homes, snapshot.stripes)
             if self._verifying is not None:
                 self._verifying.taken(snapshot, world.placement)
-            elif durable is None:
-                self.forget_before(snapshot)
-            elif arrays is not None:
-                self._snapshots.also_kept[_STORED] = snapshot
-                self.storing = self._start(self._store(durable, snapshot, arrays))
+            else:
+                self.stands(snapshot)
             seconds = await self._snapshots.commit(snapshot)
             history.tell("saved", number=snapshot.number, seconds=seconds, bytes=snapshot.nbytes)
             self._worlds.release()
             self._line.on_congestion()
         return seconds
 
-    def forget_before(self, snapshot: Snapshot) -> None:
-        """The run will never go back behind this snapshot."""
-        self._line.trim(snapshot.position)
-        self._callbacks.committed(snapshot.number)
+    def stands(self, snapshot: Snapshot) -> None:
+        """A snapshot is as good as it will get: verified, or there is nobody who would verify it."""
+        if self._durable is not None and self._durable.storing is None and snapshot.arrays is not None:
+            self._snapshots.also_kept[_STORED] = snapshot
+            self.storing = self._start(self._store(self._durable, snapshot, snapshot.arrays))
+        self._forget_before(snapshot)
+
+    def _forget_before(self, snapshot: Snapshot) -> None:
+        """Forgets what lies before a snapshot, as far as the run will never go back behind it."""
+        wanted = [snapshot]
+        if self._snapshots.base is not None:
+            wanted.append(self._snapshots.base)
+        if self._verifying is not None:
+            wanted.append(self._verifying.base)
+        oldest = min(wanted, key=lambda snapshot: snapshot.position)
+        self._line.trim(oldest.position)
+        self._callbacks.committed(oldest.number)
         self._line.on_congestion()
 
     async def _store(self, durable: Durable, snapshot: Snapshot, arrays: Mapping[int, Array]) -> None:
         stored = await durable.store(snapshot, arrays)
         self._snapshots.also_kept.pop(_STORED, None)  # The next snapshot gives its memory back.
+        if stored is None:
+            history.tell("not_stored", number=snapshot.number, operation=snapshot.position, why=durable.problem)
         # Else the client whose arrays these were has left, or the run has gone back behind it meanwhile.
         wanted = self._line.journal.start <= snapshot.position <= self._snapshots.committed.position
         if stored is not None and wanted:
             self._snapshots.base, self._snapshots.files = snapshot, stored.files
-            self.forget_before(snapshot)
-            self._line.on_congestion()
+            self._forget_before(snapshot)
             facts = {"path": str(stored.path), "bytes": stored.nbytes, "seconds": stored.seconds}
             history.tell("stored", number=snapshot.number, operation=snapshot.position, **facts)
             await durable.tidy()

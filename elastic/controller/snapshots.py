@@ -19,6 +19,7 @@ from typing import Any
 from checkpoint import Copy, Kind, Need, Protection, Shard, Stripe, cost, plan, second_homes
 from elastic.commands import Command
 from elastic.controller import history
+from elastic.controller.arrays import Array
 from elastic.controller.file_reading import Read, read_files
 from elastic.controller.hosts import CopyError, Host
 from elastic.controller.status_report import SnapshotFacts
@@ -66,6 +67,7 @@ class Snapshot:
         homes: by digest, the hosts that hold the bytes, of shards and of parity.
         seconds: of a processor, that saving took each host.
         stripes: those that protect shards by parity.
+        arrays: the client's, by number, if it may be stored; None if it is not to be.
     """
 
     number: int
@@ -74,6 +76,7 @@ class Snapshot:
     homes: dict[Digest, set[str]]
     seconds: dict[str, float]
     stripes: tuple[Stripe, ...] = ()
+    arrays: Mapping[int, Array] | None = None
 
     @property
     def nbytes(self) -> int:
@@ -102,6 +105,8 @@ class Snapshots:
         self.committed = EMPTY
         self.committed_at: float | None = None
         """On the monotonic clock; None while there is none."""
+        self.problem = ""
+        """Why there is no newer one, as it should be; empty if nothing went wrong."""
         self.exposed = False
         """Whether a host is gone that held a part of it, and `protect` was not called since."""
         self.base: Snapshot | None = None
@@ -122,14 +127,16 @@ class Snapshots:
         self._numbers = itertools.count(1)
         self._parity = Parity(hosts, protection)
 
-    async def take(self, world: World, position: int) -> Snapshot:
+    async def take(self, world: World, position: int, arrays: Mapping[int, Array] | None = None) -> Snapshot:
         """A snapshot of a world at this point of the stream; it does not count before `commit`.
+
+        `arrays` are what the client calls its arrays, if it may be stored.
 
         Raises `WorldLost`, or `SnapshotError` if memory is full or copies could not be sent.
         """
         self._taking = True
         try:
-            return await self._take(world, position)
+            return replace(await self._take(world, position), arrays=arrays)
         except SnapshotError:
             self._taking = False
             raise
@@ -161,7 +168,7 @@ class Snapshots:
             again = await self._protect_again(snapshot)
             if self.committed is snapshot:
                 self.committed = again
-                history.tell_holders(self.committed.homes)
+                history.tell_holders(self.committed.homes, self.committed.stripes)
             for key, snapshot in list(self.also_kept.items()):
                 again = await self._protect_again(snapshot)
                 if self.also_kept.get(key) is snapshot:
@@ -186,6 +193,7 @@ class Snapshots:
         """
         self.committed = snapshot
         self.committed_at = time.monotonic()
+        self.problem = ""
         self._taking = False
         self.exposed = any(not holders <= self._hosts.keys() for holders in snapshot.homes.values())
         self._parity.forget_bad()
@@ -207,6 +215,7 @@ class Snapshots:
             protection=str(self._parity.protection),
             copies_bytes=sum(max(0, copies[digest] - 1) * size for digest, size in sizes.items()),
             parity_bytes=sum(block.size for stripe in snapshot.stripes for block in stripe.parity),
+            problem=self.problem,
         )
 
     def forget(self) -> None:
@@ -222,6 +231,11 @@ class Snapshots:
         homes = {digest: set(self._living(there.get(digest, set()))) for digest in self.base.homes}
         self.committed = self.base = replace(self.base, homes=homes, stripes=())
         self.committed_at = time.monotonic()
+        # What was computed behind it is lost as well.
+        for key, kept in self.also_kept.items():
+            self.also_kept[key] = min(kept, self.base, key=lambda snapshot: snapshot.position)
+        history.tell("went_back", operation=self.committed.position)
+        history.tell_holders(self.committed.homes, self.committed.stripes)
         return True
 
     def host_lost(self, id: str) -> None:
@@ -238,7 +252,7 @@ class Snapshots:
             for snapshot in self._all_kept():
                 if digest in snapshot.homes:
                     snapshot.homes[digest].add(id)
-        history.tell_holders(self.committed.homes)
+        history.tell_holders(self.committed.homes, self.committed.stripes)
 
     def lose(self, devices: frozenset[int]) -> dict[int, tuple[int, ...]]:
         """Takes out the arrays that have a shard on any of these virtual devices; array -> its devices."""
@@ -265,7 +279,7 @@ class Snapshots:
         """Makes one that is still kept the one that counts."""
         self.committed, self.committed_at = snapshot, time.monotonic()
         self.exposed = True
-        history.tell_holders(snapshot.homes)
+        history.tell_holders(snapshot.homes, snapshot.stripes)
 
     async def restore(self, world: World, snapshot: Snapshot | None = None) -> None:
         """Brings the snapshot that counts, or another that is kept, into a new world, from whoever has the bytes.
@@ -276,6 +290,7 @@ class Snapshots:
             async with self._tidying:
                 await self._restore(world, snapshot)
         else:
+            self.problem = ""  # Of the world before.
             await self._restore(world, self.committed)
 
     async def _restore(self, world: World, snapshot: Snapshot) -> None:
@@ -375,8 +390,16 @@ class Snapshots:
         def came(host: str, digest: Digest) -> None:
             homes.setdefault(digest, set()).add(host)
 
+        def slow(host: str) -> None:
+            if host not in self.slow_readers:
+                history.tell("slow_disk", host=host, doing="read")
+            self.slow_readers.add(host)
+
         try:
-            self._bad_files |= await read_files(self._hosts, reads, came, self.slow_readers.add)
+            bad = await read_files(self._hosts, reads, came, slow)
+            for digest, why in bad.items():
+                history.tell("bad_file", digest=digest, why=why)
+            self._bad_files |= bad
         except CopyError as error:
             raise SnapshotError(str(error)) from None
         finally:

@@ -120,6 +120,7 @@ class SnapshotFacts:
         protection: how its shards are protected against the loss of hosts, as `--protect` says it.
         copies_bytes: that shards take in memory besides one copy of each.
         parity_bytes: that parity takes.
+        problem: why there is no newer one, as it should be; empty if nothing went wrong.
     """
 
     operation: int
@@ -129,6 +130,7 @@ class SnapshotFacts:
     protection: str = "copies=2"
     copies_bytes: int = 0
     parity_bytes: int = 0
+    problem: str = ""
 
 
 @dataclass(frozen=True)
@@ -175,7 +177,7 @@ def report(
     goodput: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The report, with the reasons for its status under "reasons"; `goodput` is that of `About`."""
-    status, reasons = assess(run, hosts, stored, verified)
+    status, reasons = assess(run, hosts, stored, verified, snapshot.problem)
     return {
         "status": status,
         "reasons": reasons,
@@ -203,6 +205,7 @@ def report(
             "protection": snapshot.protection,
             "copies_bytes": snapshot.copies_bytes,
             "parity_bytes": snapshot.parity_bytes,
+            "problem": snapshot.problem,
         },
         "journal": {"operations": journal.operations, "bytes": journal.nbytes},
         **({"checkpoint": _stored(stored)} if stored is not None else {}),
@@ -233,8 +236,9 @@ def assess(
     hosts: Sequence[HostFacts],
     stored: StoredFacts | None = None,
     verified: VerifiedFacts | None = None,
+    not_saved: str = "",
 ) -> tuple[str, list[str]]:
-    """Whether the run has what it was asked to have, and why not."""
+    """Whether the run has what it was asked to have, and why not; `not_saved` says why there is no newer snapshot."""
     if run.state == "failed":
         return DOWN, [f"the run failed: {run.reason}"]
     reasons = []
@@ -249,6 +253,7 @@ def assess(
         reasons.append(
             f"virtual devices {', '.join(map(str, run.lost))} have no physical device, as the script is told"
         )
+    reasons += [not_saved] if not_saved else []
     if stored is not None:
         reasons += [stored.problem] if stored.problem else []
         reasons += [f"host {host} is slow to write checkpoints" for host in stored.slow]

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from checkpoint import Block, Protection, Stripe, rebuildable, stripes
+from elastic.controller import history
 from elastic.controller.hosts import CopyError, Host, Made
 
 log = logging.getLogger(__name__)
@@ -50,8 +51,8 @@ class Parity:
         """`hosts` are those that live; the run keeps it up to date."""
         self.protection = protection
         self._hosts = hosts
-        self._bad: dict[Digest, str] = {}
-        """Blocks that were found to be bad, and where."""
+        self._bad: dict[Digest, list[str]] = {}
+        """Blocks that were found to be bad, and the hosts on which they were."""
 
     async def protect(
         self,
@@ -111,16 +112,19 @@ class Parity:
 
     def note_bad(self, digest: Digest, host: str, *of: Homes) -> None:
         """A host's copy of a content is missing or was changed; it counts no more."""
-        self._bad[digest] = f"the copy {digest.hex()} on host {host} is bad"
-        log.error("%s", self._bad[digest])
         for homes in of:
             homes.get(digest, set()).discard(host)
+        hosts = self._bad.setdefault(digest, [])
+        if host not in hosts:
+            hosts.append(host)
+            log.error("%s", _words(digest, host))
+            history.tell("bad_copy", host=host, digest=digest)
 
     def bad_of(self, lost: set[Digest], found: Iterable[Stripe]) -> str:
         """Which copies of contents, and which blocks that could have given them back, were bad, in words."""
         of_stripes = (stripe.blocks for stripe in found if any(block.name in lost for block in stripe.data))
         names = lost.union(block.name for blocks in of_stripes for block in blocks)
-        return "; ".join(self._bad[name] for name in sorted(names) if name in self._bad)
+        return "; ".join(_words(name, host) for name in sorted(names) for host in self._bad.get(name, ()))
 
     def forget_bad(self) -> None:
         """Another snapshot counts: what was bad before is of no interest any more."""
@@ -188,6 +192,10 @@ class Parity:
 def _parity_of(stripe: Stripe) -> Iterable[tuple[int, Block]]:
     """The parity blocks by their numbers."""
     return enumerate(stripe.parity, len(stripe.data))
+
+
+def _words(digest: Digest, host: str) -> str:
+    return f"the copy {digest.hex()} on host {host} is bad"
 
 
 def _number_of(digest: Digest, stripe: Stripe) -> int:

@@ -1,8 +1,8 @@
-"""Verifying: every so many snapshots, what was computed since the last verified one is executed again elsewhere.
+"""Verifying: one in so many intervals between two snapshots is executed again elsewhere, and compared.
 
 The run goes on meanwhile. What is found out is told; who was wrong, if that can be told, is quarantined; and if the
-run's own arrays were wrong, it goes back to the last verified snapshot, from which all is computed again. What counts
-as wrong is decided in `majority`.
+run's own arrays were wrong, it goes back to the last verified snapshot, from which all is computed again: whoever was
+wrong may have been so in intervals that nobody looked at. What counts as wrong is decided in `majority`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from elastic.controller import history
 from elastic.controller.again import Again
 from elastic.controller.findings import Finding, VerifiedFacts
 from elastic.controller.line import Line
-from elastic.controller.majority import Execution, Verdict, judge, next_hosts
+from elastic.controller.majority import Execution, Shard, Verdict, judge, next_hosts
 from elastic.controller.placement import Placement
 from elastic.controller.recovery import Recovery
 from elastic.controller.snapshots import EMPTY, Snapshot, SnapshotError, Snapshots
@@ -28,7 +28,9 @@ from elastic.status import StatusError
 
 log = logging.getLogger(__name__)
 
-_VERIFIED, _NEXT = "verified", "to be verified"
+_VERIFIED, _START, _END = "verified", "where what is executed again begins", "where it ends"
+"""Snapshots whose copies hosts have to keep."""
+
 _MOST = 100
 """Findings that are remembered."""
 
@@ -51,12 +53,13 @@ class Verifying:
         recovery: Recovery,
         again: Again,
         *,
-        keep_from: Callable[[Snapshot], None],
+        stands: Callable[[Snapshot], None],
         start: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
         give_up: Callable[[HostLostError], None],
     ) -> None:
-        """`every` is in snapshots. `keep_from(snapshot)`: the run will never go back behind this one. `start(work)`
-        does something in the background, `give_up` ends the run."""
+        """One in `every` intervals is executed again; with 1 all are. `stands(snapshot)`: it is verified, or will never
+        be, so that the run goes back to no other. `start(work)` does something in the background, `give_up` ends the
+        run."""
         self.problem = ""
         """Why the last attempt to verify came to nothing, or why there will be none; empty if all is well."""
         self._every = every
@@ -65,7 +68,7 @@ class Verifying:
         self._snapshots = snapshots
         self._recovery = recovery
         self._again = again
-        self._keep_from = keep_from
+        self._stands = stands
         self._start = start
         self._give_up = give_up
         self._returns = 0
@@ -73,7 +76,7 @@ class Verifying:
         self._hopeless = False
         """Whether the program does not give the same each time, so that there is nothing to compare."""
         self._count = 0
-        """Snapshots since the last that was to be verified."""
+        """Intervals since the last that was to be executed again."""
         self._placements: list[tuple[int, tuple[str, ...]]] = []
         """(position, host of each virtual device) of the snapshots since the verified one."""
         self.going_on: asyncio.Task[None] | None = None
@@ -98,7 +101,8 @@ class Verifying:
 
     def forget(self) -> None:
         """The client whose arrays these were has left."""
-        self._snapshots.also_kept.pop(_VERIFIED, None)
+        for key in (_VERIFIED, _START, _END):
+            self._snapshots.also_kept.pop(key, None)
         self._placements.clear()
         self._count, self._hopeless, self.problem = 0, False, ""
 
@@ -117,8 +121,10 @@ class Verifying:
             self._take_as_it_is(snapshot)
         elif self._count >= self._every or self.problem or much:
             self._count = 0
-            self._snapshots.also_kept[_NEXT] = snapshot
-            self.going_on = self._start(self._verify(snapshot, self._own(snapshot, hosts)))
+            # If nothing is to be left out, there may be several intervals since the last execution began.
+            start = self.base if self._every == 1 else self._snapshots.committed
+            self._snapshots.also_kept |= {_START: start, _END: snapshot}
+            self.going_on = self._start(self._verify(start, snapshot, self._own(start, snapshot, hosts)))
 
     def facts(self, now: float) -> VerifiedFacts:
         """How it stands, at a time of the monotonic clock."""
@@ -137,39 +143,42 @@ class Verifying:
     def _busy(self) -> bool:
         return self.going_on is not None and not self.going_on.done()
 
-    def _own(self, end: Snapshot, hosts: tuple[str, ...]) -> Execution:
-        """The run's own execution since the verified snapshot."""
+    def _own(self, start: Snapshot, end: Snapshot, hosts: tuple[str, ...]) -> Execution:
+        """The run's own execution."""
+        earlier = [there for position, there in self._placements if position > start.position]
         before: dict[int, frozenset[str]] = {}
         for device, last in enumerate(hosts):
-            others = frozenset(earlier[device] for _, earlier in self._placements) - {last}
+            others = frozenset(there[device] for there in earlier) - {last}
             if others:
                 before[device] = others
-        return Execution(hosts, self._again.first(self.base, end), before)
+        return Execution(hosts, self._again.first(start, end), before)
 
-    async def _verify(self, end: Snapshot, own: Execution) -> None:
-        start, forgotten, began = self.base, self._line.forgotten, time.monotonic()
-        executions = [own]
+    async def _verify(self, start: Snapshot, end: Snapshot, own: Execution) -> None:
+        began, executions, problem = time.monotonic(), [own], ""
         try:
             while (hosts := next_hosts(executions, self._worlds.usable)) is not None:
+                # If two differ, what the run computes now may be of no use.
+                self._line.hold(len(executions) > 1)
                 executions.append(await self._again.execute(start, end, hosts, own.digests))
                 self._executions += 1
         except (StatusError, PoolError, SnapshotError) as error:
-            if self._line.forgotten == forgotten:
-                self._not_verified(end, str(error))
-            return
+            problem = str(error)
         finally:
-            self._snapshots.also_kept.pop(_NEXT, None)
-        if self._line.forgotten != forgotten:
-            return
-        if len(executions) == 1:
-            self._not_verified(end, _ONE_HOST)
+            self._line.hold(False)
+        self._snapshots.also_kept.pop(_START, None)
+        kept = self._snapshots.also_kept.pop(_END, None)  # As it is protected now.
+        if kept is None or kept.number != end.number:
+            return  # The client has left, or the run has gone back behind it.
+        if problem or len(executions) == 1:
+            self._not_verified(end, problem or _ONE_HOST)
             return
         seconds = time.monotonic() - began
-        history.tell("compared", number=end.number, operation=end.position, executions=len(executions), seconds=seconds)
-        await self._conclude(start, end, executions, judge(executions))
+        facts = {"start": start.position, "executions": len(executions), "seconds": seconds}
+        history.tell("compared", number=end.number, operation=end.position, **facts)
+        await self._conclude(start, kept, executions, judge(executions))
 
     def _not_verified(self, end: Snapshot, why: str) -> None:
-        """The next snapshot is verified instead, with what was computed until then."""
+        """What comes until the next snapshot is executed again instead; all since the last, if nothing is left out."""
         log.warning("the snapshot at operation %s was not verified: %s", end.position, why)
         history.tell("not_verified", number=end.number, operation=end.position, why=why)
         self.problem = why
@@ -179,9 +188,11 @@ class Verifying:
         if found.right is own and len(executions) == 2:
             self._passed(end)
             return
-        # Nobody can say more about reads than that they are as they should be from now on.
-        reads = self._again.correct(start, end, found.right) if found.right is not None else []
         goes_back = found.right is not None and any(not shard.read for shard in own.differing(found.right))
+        reads: list[Shard] = []
+        # From a snapshot that may be wrong itself comes no measure for reads: then the replay tells which were wrong.
+        if found.right is not None and (start.number == self.base.number or not goes_back):
+            reads = self._again.correct(start, end, found.right)
         finding = Finding.of(executions, found, start.position, end.position, reads, goes_back)
         self._findings.append(finding)
         log.error("%s", finding.what)
@@ -205,7 +216,7 @@ class Verifying:
         """From now on the run would go back to this one."""
         self._snapshots.also_kept[_VERIFIED] = snapshot
         self._placements = [(position, hosts) for position, hosts in self._placements if position > snapshot.position]
-        self._keep_from(snapshot)
+        self._stands(snapshot)
 
     async def _go_back(self, finding: Finding) -> None:
         """Computes again everything since the verified snapshot, without the culprit if there is one."""
@@ -220,11 +231,11 @@ class Verifying:
         self._line.leave()
         self._worlds.end(world)
         self._snapshots.go_back_to(self.base)
-        self._line.journal.rewind()
+        self._line.journal.replay_starts(max(self.base.position, self._line.journal.start))
         self._placements.clear()
         self._count = 0
         history.tell("moving", host=finding.host, reason=finding.what)
-        history.tell("went_back", operation=self._line.journal.start)
+        history.tell("went_back", operation=self._line.journal.replay_from)
         self._worlds.quarantine(finding.host, finding.reason)
         failure = HostLostError(finding.host, finding.reason if finding.host else finding.what, _DETECTED_BY)
         self._returns = 0 if finding.host else self._returns + 1

@@ -14,17 +14,15 @@ import jax
 import numpy as np
 
 from elastic.executor.store import Binding, Store, Value
-from elastic.fault_points import armed, take
+from elastic.fault_points import FLIP_BIT, armed, take
 
 log = logging.getLogger(__name__)
-
-POINT = "flip-bit"
 
 
 def flip_if_armed(store: Store, arguments: Sequence[int], binding: Binding) -> None:
     """Changes a shard of one of the arrays, if that is wanted on this host and any of them has a bit."""
-    text = armed(POINT)
-    if not text:
+    text = armed(FLIP_BIT)
+    if text is None:
         return
     values = ((number, store.get(number)) for number in arguments)
     arrays = {number: value for number, value in values if value.error is None and not value.deleted}
@@ -32,7 +30,7 @@ def flip_if_armed(store: Store, arguments: Sequence[int], binding: Binding) -> N
     on = binding.local[device % len(binding.local)]
     shards = {number: value.shard(on) for number, value in arrays.items()}
     sizes = {number: shard.nbytes for number, shard in shards.items() if shard.nbytes}
-    if sizes and take(POINT):
+    if sizes and take(FLIP_BIT):
         lot = random.Random(seed)
         (number,) = lot.choices(list(sizes), list(sizes.values()))
         bit = lot.randrange(8 * sizes[number])

@@ -16,10 +16,8 @@ from __future__ import annotations
 
 import math
 import os
-import signal
-import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NoReturn
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import jax
 import numpy as np
@@ -28,7 +26,7 @@ from jax._src.sharding_impls import GSPMDSharding
 from jaxlib import _hlo, _jax
 from jaxlib.mlir import ir
 
-from elastic.executor.faults import Kind, fault_of
+from elastic.executor.device_faults import spoil_if_armed
 from elastic.host_memory import DIGEST_BYTES, digest_of
 
 SIZE = 128
@@ -135,10 +133,8 @@ def judge(results: Sequence[np.ndarray]) -> str:
     return ""
 
 
-def run(
-    host: str, devices: int, cache: int, tell: Callable[[dict[str, Any]], None], environment: Mapping[str, str]
-) -> None:
-    """Checks the devices of a host, in a process that was forked for this and has no device client yet.
+def run(devices: int, cache: int, tell: Callable[[dict[str, Any]], None]) -> None:
+    """Checks this host's devices, in a process that was forked for this and has no device client yet.
 
     Tells {"checked": device, "problem": words} of each, in their order; without words it is well. `cache` is a file in
     which the first check leaves the compiled program for the others.
@@ -153,7 +149,7 @@ def run(
         tell({"checked": 0, "problem": f"device 0 cannot compute: {error}"})
         return
     for device, results in enumerate(pending):
-        tell({"checked": device, "problem": _problem(device, results, fault_of(host, device, devices, environment))})
+        tell({"checked": device, "problem": _problem(device, devices, results)})
 
 
 def look(devices: Sequence[Any], cache: int) -> list[list[Any]]:
@@ -179,35 +175,13 @@ def look(devices: Sequence[Any], cache: int) -> list[list[Any]]:
     return [[result[index] for result in outputs] for index in range(len(devices))]
 
 
-def _problem(device: int, results: Sequence[Any], fault: Kind | None) -> str:
+def _problem(device: int, devices: int, results: Sequence[Any]) -> str:
     try:
-        found = [np.asarray(result) for result in results]
-        if fault is not None:
-            found = _with(fault, found)
+        found = spoil_if_armed(device, devices, [np.asarray(result) for result in results])
     except Exception as error:
         return f"device {device} cannot compute: {error}"
     wrong = judge(found)
     return f"device {device} computed wrongly: {wrong}" if wrong else ""
-
-
-def _with(fault: Kind, results: Sequence[np.ndarray]) -> list[np.ndarray]:
-    match fault:
-        case Kind.WRONG_RESULT:
-            changed = [result.copy() for result in results]
-            changed[0][3, 5] ^= 1
-            return changed
-        case Kind.ERROR:
-            raise RuntimeError("INTERNAL: it was told to fail")
-        case Kind.STALL:
-            _stall()
-        case Kind.CRASH:
-            os.kill(os.getpid(), signal.SIGABRT)
-    return list(results)
-
-
-def _stall() -> NoReturn:
-    while True:
-        time.sleep(3600)
 
 
 def _read(cache: int) -> bytes:

@@ -7,9 +7,9 @@ and jaxlib starts its own only with a client.
 Run by the agent as `python -m elastic.executor.template FD HOST PID`, where FD is its end of a SOCK_SEQPACKET pair and
 PID the agent's. Messages are JSON: from the agent {"fork": true} and {"kill": PID}, to it {"imported": true}, {"ready":
 PID, "address": ...} and {"exited": PID, "status": wait status, "cpu_s": what it used}. For a health check of the host's
-devices (`device_check`), from the agent {"check": name of the host, "devices": their number}, to it {"checking": PID,
-"failed": ""} - or 0 and why there can be none - then {"checked": device, "problem": words} for each, and the exit. When
-the agent dies, the kernel kills the template, and with it its executors.
+devices (`device_check`), from the agent {"check": their number}, to it {"checking": PID, "failed": ""} - or 0 and why
+there can be none - then {"checked": device, "problem": words} for each, and the exit. When the agent dies, the kernel
+kills the template, and with it its executors.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def main() -> None:
                     _send(control, {"checking": 0, "failed": str(error)})
                     continue
                 if pid == 0:
-                    _check_devices(control, message["check"], message["devices"], cache)
+                    _check_devices(control, message["check"], cache)
                 _send(control, {"checking": pid, "failed": ""})
             elif message["kill"] in children:
                 # A child that has not been reaped: its pid cannot belong to anyone else.
@@ -119,11 +119,11 @@ def _become_executor(control: socket.socket, host: str, secret: bytes) -> None:
     os._exit(0)
 
 
-def _check_devices(control: socket.socket, host: str, devices: int, cache: int) -> None:
+def _check_devices(control: socket.socket, devices: int, cache: int) -> None:
     try:
         from elastic.executor import device_check
 
-        device_check.run(host, devices, cache, lambda message: _send(control, message), os.environ)
+        device_check.run(devices, cache, lambda message: _send(control, message))
     except BaseException:
         traceback.print_exc()
         os._exit(1)

@@ -32,6 +32,19 @@ def holds(at, *holders):
     return (at, "holds", {"holders": [list(group) for group in holders]})
 
 
+def striped(at, k, *blocks):
+    """One stripe, and nothing else."""
+    return (at, "holds", {"holders": [], "stripes": [[k, [list(hosts) for hosts in blocks]]], "parity": []})
+
+
+def stored(at, operation, seconds=0.5):
+    return (at, "stored", {"operation": operation, "seconds": seconds})
+
+
+def checkpoints(at, bad=(), foreign_gone=()):
+    return (at, "checkpoints", {"bad": list(bad), "foreign_gone": list(foreign_gone)})
+
+
 def snapshot(at, operation):
     return (at, "snapshot", {"operation": operation})
 

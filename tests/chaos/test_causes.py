@@ -46,6 +46,16 @@ def test_the_time_of_a_fault_that_lasts_ends_when_it_is_taken_back():
     assert found.noticed.at == 14
 
 
+def test_what_happened_to_storage_is_noticed_by_who_comes_upon_it_and_stops_nothing():
+    failed = (3, "not_stored", {"operation": 7, "why": "no space left"})
+    found = reaction(injected(1, 1, "disk-full", lasts=5.0), lost(2, "h1"), failed, recovered(4, "h1"), reverted(6, 1))
+    assert (found.noticed.kind, found.recovered) == ("not_stored", None)
+    rotten = injected(1, 1, "rot-copy", "h1", must_be_noticed=False)
+    of_another, of_this = ((at, "bad_copy", {"host": host, "digest": "ab"}) for at, host in ((2, "h2"), (3, "h1")))
+    assert reaction(rotten, of_another).noticed is None
+    assert reaction(rotten, of_another, of_this).noticed.at == 3
+
+
 def test_an_alarm_without_a_fault_has_no_cause():
     history = story(injected(1, 1, "kill-host", "h1"), lost(1.1, "h1"), lost(20, "h2"))
     assert [alarm.host for alarm in alarms_without_cause(history, 5.0)] == ["h2"]

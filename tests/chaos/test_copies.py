@@ -1,11 +1,13 @@
 """Who holds what, event by event."""
 
 from chaos.copies import Copies
-from tests.chaos.histories import gone, holds, joined, story
+from tests.chaos.histories import gone, holds, injected, joined, stored, story, striped
+
+HOSTS = [joined(0, "h0"), joined(0, "h1"), joined(0, "h2")]
 
 
-def after(*events):
-    copies = Copies()
+def after(*events, stores=False):
+    copies = Copies(stores=stores)
     for event in story(*events):
         copies.tell(event)
     return copies
@@ -36,3 +38,30 @@ def test_what_only_a_host_held_that_is_gone_is_lost_until_it_says_that_it_has_it
 def test_a_client_that_leaves_has_nothing_to_lose():
     copies = after(joined(0, "h0"), joined(1, "h1"), holds(2, ["h0"]), (3, "forgotten", {"operation": 5}))
     assert copies.may_lose(["h0"])
+
+
+def test_of_a_stripe_as_many_blocks_suffice_as_it_has_data():
+    events = [*HOSTS, striped(1, 2, ["h0"], ["h1"], ["h2"])]
+    assert after(*events).may_lose(["h0"])
+    assert not after(*events).may_lose(["h0", "h2"])
+    assert after(*events, gone(2, "h1")).whole
+    assert not after(*events, gone(2, "h1"), gone(3, "h2")).whole
+
+
+def test_what_has_rotted_is_no_copy_until_there_is_another():
+    events = [*HOSTS, holds(1, ["h0", "h1"]), injected(2, 1, "rot-copy", "h0")]
+    assert not after(*events).may_lose(["h1"])
+    assert after(*events, holds(3, ["h0", "h1"])).may_lose(["h1"])
+    assert not after(*HOSTS, striped(1, 2, ["h0"], ["h1"], ["h2"]), injected(2, 1, "rot-parity", "h2")).may_lose(["h0"])
+
+
+def test_a_run_that_stores_may_lose_all_of_its_hosts():
+    events = [*HOSTS, holds(1, ["h0"])]
+    assert after(*events, stores=True).may_lose(["h0", "h1", "h2"])  # Then it begins again.
+    assert after(*events, stored(2, 5), gone(3, "h0"), stores=True).whole
+
+
+def test_a_checkpoint_that_has_rotted_is_worth_nothing_until_the_next():
+    events = [*HOSTS, stored(1, 5), injected(2, 1, "rot-checkpoint"), holds(3, ["h0"]), gone(4, "h0")]
+    assert not after(*events, stores=True).whole
+    assert after(*events, stored(5, 6), stores=True).whole

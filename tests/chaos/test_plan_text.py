@@ -14,6 +14,7 @@ devices_per_host: 1
 on_loss: wait
 snapshot_budget: 0.3
 etcd: 3
+protect: parity=2+1
 verify_every: 2
 seed: 7
 until: 60
@@ -48,6 +49,7 @@ def test_a_plan_says_what_hits_whom_and_when():
         on_loss="wait",
         snapshot_budget=0.3,
         etcd="3",
+        protect="parity=2+1",
         verify_every=2,
         seed=7,
         until=60.0,
@@ -129,6 +131,14 @@ def test_what_was_drawn_is_written_as_a_plan_that_draws_nothing():
         (plan_of("fault: kill-host, mtbf: 0"), "a number above 0"),
         (plan_of("fault: kill-host, host: h1, device: 1, at: {step: 1}"), "only `flip-bit` has a device"),
         (plan_of("fault: flip-bit, host: h1, at: {step: 1}"), "only a run that verifies finds flip-bit"),
+        ("protect: parity=3", "protect: is copies=N or parity=K[+]M, such as parity=3[+]1; it is 'parity=3'"),
+        ("checkpoint_every: -1", "checkpoint_every: is a number, 0 or more"),
+        ("checkpoint_every: 5\nverify_every: 1", "leave checkpoint_every or verify_every out"),
+        (plan_of("fault: disk-full, at: {step: 1}"), "disk-full hits checkpoints on disk; say `checkpoint_every: 5`"),
+        (plan_of("fault: disk-slow, host: h9, at: {step: 1}", "checkpoint_every: 5"), "there is no host 'h9'"),
+        (plan_of("fault: disk-full, host: h1, at: {step: 1}", "checkpoint_every: 5"), "not addressed to a host"),
+        (plan_of("fault: rot-copy, for: 3, at: {step: 1}"), "it is not taken back, so it has no `for`"),
+        (plan_of("fault: rot-parity, at: {step: 1}"), "only parity can be hit by rot-parity; say `protect: parity=3"),
     ],
 )
 def test_what_cannot_be_is_refused_in_words_that_help(text, words):
@@ -159,3 +169,14 @@ def test_all_hosts_one_by_one_at_the_same_step_are_everything_too():
 
 def test_all_executors_may_die_since_the_memory_of_their_hosts_stays():
     assert parse(plan_of("fault: kill-executor, host: [h0, h1, h2, h3], at: {step: 3}")).faults
+
+
+def test_a_run_that_stores_may_lose_the_memory_of_all_hosts():
+    plan = parse(plan_of("fault: kill-host, host: [h0, h1], at: {step: 3}", "hosts: 2\ncheckpoint_every: 0.5"))
+    assert plan.checkpoint_every == 0.5
+    assert not plan.needs_disk
+    assert parse(dump(plan)) == plan
+
+
+def test_a_disk_that_changes_is_one_of_its_own():
+    assert parse(plan_of("fault: disk-read-only, for: 3, at: {step: 3}", "checkpoint_every: 1")).needs_disk

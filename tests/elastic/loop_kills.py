@@ -24,12 +24,13 @@ from tests.elastic.runs import Run, run_to_end
 
 SCRIPT = Path(__file__).with_name("training_loop.py")
 KINDS = ("data", "sharded", "tensor", "pipeline")
-POINTS = ("between", "collective", "compile", "snapshot", "recovery", "host", "copies")
+DEATHS = ("kill-executor", "collective", "compile", "snapshot", "restore", "kill-agent", "copies")
+"""Faults between two operations, and points at which a process dies, in the words of `elastic chaos`."""
 
 
-def points_of(kind: str) -> tuple[str, ...]:
-    """Where processes may die in this loop; where every device holds everything, no copies are sent."""
-    return POINTS if kind != "data" else POINTS[:-1]
+def deaths_of(kind: str) -> tuple[str, ...]:
+    """How processes may die in this loop; where every device holds everything, no copies are sent."""
+    return DEATHS if kind != "data" else DEATHS[:-1]
 
 
 OPTIONS = ("--snapshot-budget=0.5",)  # Often, so that there are some to die in.
@@ -64,22 +65,20 @@ class KilledLoop:
         self._allow(step)
         self.run.wait_for(f"step {step} ", 120)
 
-    def die(self, point: str, step: int) -> None:
-        """Has a process die at a point, on the way to a step or at once."""
+    def die(self, death: str, step: int) -> None:
+        """Has a process die, at once or at a point that it comes to on the way to a step."""
         told = self._losses()
-        if point in ("between", "recovery", "host"):
-            if point == "recovery":
-                fault_points.arm(self._directory, "restore")
+        if death in fault_points.POINTS:
+            fault_points.arm(self._directory, death)
+        if death in ("kill-executor", "kill-agent", "restore"):  # To restore something, something must be lost.
             executors = self.run.role("executor")
             victim = executors[self.deaths % len(executors)]
-            if point == "host":
-                victim = victim.parents()[1]  # The agent, by way of the template: of a host that takes part.
+            if death == "kill-agent":
+                victim = victim.parents()[1]  # By way of the template: of a host that takes part.
             victim.kill()
             wait_gone([victim.pid])
-        else:
-            fault_points.arm(self._directory, point)
         self._allow(step)
-        self.run.wait_until(lambda: self._losses() > told, 120, f"a death at {point}")
+        self.run.wait_until(lambda: self._losses() > told, 120, f"the death {death}")
         self.deaths += 1
         self.run.wait_for(f"step {step} ", 120)
         left = [path.name for path in self._directory.iterdir() if path != self._pace]
@@ -101,21 +100,21 @@ class KilledLoop:
         return sum("was lost" in line for line in self.run.errors)
 
 
-def killed(kind: str, steps: int, every: int, points: Iterator[str], hosts: int = 4) -> tuple[list[str], int]:
+def killed(kind: str, steps: int, every: int, deaths: Iterator[str], hosts: int = 4) -> tuple[list[str], int]:
     """What the loop prints when a process dies after every so many steps, and how many did."""
     with tempfile.TemporaryDirectory(prefix="loop-") as directory:
         loop = KilledLoop(kind, steps, Path(directory), hosts)
         with loop.run:
             for step in range(every - 1, steps - every, every):
                 loop.go_to(step)
-                loop.die(next(points), step + every)
+                loop.die(next(deaths), step + every)
             return loop.finish(), loop.deaths
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kinds", default=",".join(KINDS))
-    parser.add_argument("--points", help="default: all that the loop comes by")
+    parser.add_argument("--deaths", help=f"some of {','.join(DEATHS)}; default: all that the loop comes by")
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--every", type=int, default=5)
     args = parser.parse_args()
@@ -123,8 +122,8 @@ def main() -> int:
     for kind in args.kinds.split(","):
         expected = undisturbed(kind, args.steps)
         began = time.monotonic()
-        points = args.points.split(",") if args.points else points_of(kind)
-        output, deaths = killed(kind, args.steps, args.every, itertools.cycle(points))
+        ways = args.deaths.split(",") if args.deaths else deaths_of(kind)
+        output, deaths = killed(kind, args.steps, args.every, itertools.cycle(ways))
         wrong = [line for line, other in zip(output, expected, strict=True) if line != other]
         verdict = f"{len(wrong)} lines differ, first {wrong[0]!r}" if wrong else "bit-equal"
         print(f"{kind:10}{deaths:4} deaths in {time.monotonic() - began:6.1f} s  {verdict}", flush=True)

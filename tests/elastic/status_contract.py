@@ -40,6 +40,7 @@ _SNAPSHOT = {
     "protection": _TEXT,
     "copies_bytes": (int,),
     "parity_bytes": (int,),
+    "problem": (str,),
 }
 _JOURNAL = {"operations": (int,), "bytes": (int,)}
 _GOODPUT = {"share": _NUMBER, "seconds": (dict,)}

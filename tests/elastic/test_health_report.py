@@ -47,7 +47,7 @@ def report(run, *hosts, reasons=(), failures=()):
         "hosts": list(hosts),
         "snapshot": {
             **{"operation": 5, "age_s": 0.1, "bytes": 10, "copies": 2},
-            **{"protection": "copies=2", "copies_bytes": 10, "parity_bytes": 0},
+            **{"protection": "copies=2", "copies_bytes": 10, "parity_bytes": 0, "problem": ""},
         },
         "journal": {"operations": 2, "bytes": 600},
         "failures": list(failures),

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from elastic import fault_points
 from elastic.host_memory import (
     DIGEST_BYTES,
     contents,
@@ -185,3 +186,16 @@ def test_what_is_held_takes_its_space_once(tmp_path):
     save(tmp_path, digest, b"x")
     hold(tmp_path, 7, digest, b"x")
     assert (tmp_path / digest.hex()).samefile(held(tmp_path, 7) / digest.hex())
+
+
+def test_a_host_whose_memory_is_full_saves_nothing_until_it_has_space_again(memory, tmp_path, monkeypatch):
+    monkeypatch.setattr(fault_points, "_directory", str(tmp_path))
+    monkeypatch.setenv(fault_points.HOST, "h1")
+    fault_points.arm(tmp_path, fault_points.FULL_MEMORY, "h1")
+    with pytest.raises(OSError, match="No space left"):
+        kept(memory, b"more")
+    with pytest.raises(OSError, match="No space left"), growing(memory):
+        pass
+    assert contents(memory) == []
+    fault_points.disarm(tmp_path, fault_points.FULL_MEMORY, "h1")
+    assert has(memory, kept(memory, b"more"))

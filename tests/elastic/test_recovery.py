@@ -8,6 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from elastic import fault_points
 from tests.elastic.processes import wait_gone
 from tests.elastic.runs import Run, run_to_end
 
@@ -211,13 +212,13 @@ def test_one_that_freezes_is_done_without(script, undisturbed, tmp_path, victim)
 @pytest.mark.parametrize("fault", ["wrong-result", "crash"])
 def test_one_that_computes_wrongly_is_done_without(script, undisturbed, tmp_path, fault):
     expected = undisturbed("train")
-    planned = tmp_path / "fault"
-    environment = {"ELASTIC_CHECK_EVERY": "0.1", "ELASTIC_FAULT": f"@{planned}"}
+    point = (tmp_path, fault_points.DEVICE_CHECK, "h1")
+    environment = {"ELASTIC_CHECK_EVERY": "0.1", fault_points.DIRECTORY: str(tmp_path)}
     with Killing(script("train"), STEPS, str(tmp_path / "go on"), hosts=2, devices=2, environment=environment) as run:
         run.wait_for("step 20")
-        planned.write_text(f"{fault}:h1")
+        fault_points.arm(*point, fault)
         run.wait_for("host h1 was lost: a health check of its devices failed: device 1 c")
-        planned.unlink()
+        fault_points.disarm(*point)
         (tmp_path / "go on").touch()
         run.check(expected, (1, 1))
         # It lives, and passes its checks now, but nobody used it again.

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from chaos import parse_line
 from elastic import fault_points
 from elastic.controller import history
 from tests.elastic.processes import wait_until
@@ -26,7 +27,7 @@ def test_a_bit_that_flips_is_found_and_the_numbers_end_up_right(tmp_path: Path) 
         SCRIPT, "data", str(STEPS), str(pace), hosts=4, devices=1, options=OPTIONS, environment=environment
     ) as run:
         run.wait_for("step 11 ")
-        fault_points.arm_flip(points, "h2", "0 7")
+        fault_points.arm(points, fault_points.FLIP_BIT, "h2", "0 7")
         pace.write_text("14")
         wait_until(lambda: '"event": "corruption"' in told.read_text(), 60)
         pace.write_text(str(STEPS))
@@ -60,3 +61,29 @@ def test_of_a_run_in_which_nobody_is_wrong_nothing_is_said(kind: str, tmp_path: 
         assert run.output == undisturbed.output
     assert '"event": "corruption"' not in told.read_text()
     assert '"event": "lost"' not in told.read_text()
+
+
+def test_what_is_stored_was_verified_before(tmp_path: Path) -> None:
+    undisturbed = run_to_end(SCRIPT, "sharded", str(STEPS), hosts=2, devices=1)
+    told, pace, directory = tmp_path / "history", tmp_path / "pace", tmp_path / "stored"
+    pace.write_text("12")
+    options = (*OPTIONS, f"--checkpoint={directory}", "--checkpoint-every=0.5")
+    with Run(
+        SCRIPT,
+        "sharded",
+        str(STEPS),
+        str(pace),
+        hosts=2,
+        devices=1,
+        options=options,
+        environment={history.FILE: str(told)},
+    ) as run:
+        run.wait_for("step 11 ")
+        wait_until(lambda: '"event": "stored"' in told.read_text(), 60)
+        pace.write_text(str(STEPS))
+        assert run.finish(120) == 0
+        assert run.output == undisturbed.output
+    events = [parse_line(line) for line in told.read_text().splitlines()]
+    verified = {event["number"]: event.at for event in events if event.kind == "verified_snapshot"}
+    stored = [event for event in events if event.kind == "stored"]
+    assert all(verified[event["number"]] <= event.at for event in stored)

@@ -6,6 +6,7 @@ from chaos import checkers
 from chaos.plan import AtStep, PlannedFault
 from tests.chaos.histories import (
     callback,
+    checkpoints,
     ended,
     evidence,
     generation,
@@ -21,6 +22,7 @@ from tests.chaos.histories import (
     reverted,
     snapshot,
     started,
+    stored,
     story,
 )
 
@@ -176,6 +178,13 @@ class TestLiveness:
     def test_a_fault_that_need_not_be_noticed_is_not_missed(self):
         assert self.check(injected(1, 1, "slow", "h1", must_be_noticed=False), ended(20)) == []
 
+    def test_a_fault_of_a_disk_must_be_noticed_only_if_something_was_to_be_stored_meanwhile(self):
+        def disk(until):
+            return (injected(1, 1, "disk-full", lasts=until - 1.0), reverted(until, 1), ended(60))
+
+        assert self.check(*disk(9), checkpoint_every=5.0) == []
+        assert self.check(*disk(20), checkpoint_every=5.0) == ["fault 1 (disk-full) was not noticed within 5 s"]
+
     def test_a_recovery_that_takes_too_long_is_told(self):
         found = self.check(lost(1, "h1"), recovered(9, "h1"), ended(20), recover_within=5.0)
         assert found == ["the loss of h1 was not followed by a recovery within 5 s"]
@@ -220,6 +229,66 @@ class TestDurability:
         assert len(found.remarks) == 1
 
 
+class TestDurabilityOnDisk:
+    STORY = (*TestDurability.STORY, stored(2, 5))
+
+    def check(self, *chaos, **settings):
+        return problems(checkers.durability, *self.STORY, *chaos, checkpoint_every=5.0, **settings)
+
+    def went_back(self, at):
+        return (at, "went_back", {"operation": 5})
+
+    def bad_copy(self, at, host):
+        return (at, "bad_copy", {"host": host, "digest": "ab"})
+
+    def bad_file(self, at):
+        return (at, "bad_file", {"digest": "ab", "why": "arrays.1/c/0 was changed"})
+
+    def test_what_is_stored_counts_when_no_host_has_anything(self):
+        assert self.check(gone(3, "h0"), gone(3, "h1"), self.went_back(4), stored(6, 9)) == []
+
+    def test_what_is_stored_and_has_rotted_does_not(self):
+        assert self.check(injected(3, 1, "rot-checkpoint"), gone(4, "h0"), gone(4, "h1")) == [
+            "when h1 told 'gone', no host held all of the arrays"
+        ]
+
+    def test_a_return_to_what_is_stored_though_hosts_have_everything_shows_that_they_have_not(self):
+        assert self.check(gone(3, "h0"), self.went_back(4)) == [
+            "the run went back to operation 5, though hosts were said to hold everything"
+        ]
+        assert self.check(injected(3, 1, "rot-copy", "h1"), self.bad_copy(4, "h1"), self.went_back(4)) == []
+
+    def test_a_copy_that_is_bad_by_itself_was_never_true(self):
+        rotten = injected(3, 1, "rot-copy", "h0")
+        assert self.check(rotten, self.bad_copy(4, "h0")) == []
+        assert self.check(rotten, self.bad_copy(4, "h1")) == [
+            "the copy ab on h1 was bad, and nothing had been done to it"
+        ]
+
+    def test_a_stored_file_that_is_bad_by_itself_was_never_true(self):
+        assert self.check(injected(3, 1, "rot-checkpoint"), self.bad_file(4)) == []
+        assert self.check(self.bad_file(4)) == [
+            "a stored file was bad, and nothing had been done to it: arrays.1/c/0 was changed"
+        ]
+
+    @pytest.mark.parametrize("fault", ["disk-full", "disk-read-only"])
+    def test_nothing_is_stored_on_a_disk_that_takes_nothing(self, fault):
+        hit = (injected(3, 1, fault, lasts=5.0), reverted(8, 1))
+        assert self.check(*hit, stored(3.2, 6), stored(9, 7, seconds=3.0)) == []
+        assert self.check(*hit, stored(6, 6)) == [f"operation 6 was told as stored during fault 1 ({fault})"]
+
+    def test_what_is_found_on_disk_in_the_end_is_whole_unless_it_has_rotted(self):
+        assert self.check(checkpoints(9)) == []
+        assert self.check(injected(3, 1, "rot-checkpoint"), checkpoints(9, bad=["x was changed"])) == []
+        assert self.check(checkpoints(9, bad=["x was changed"])) == [
+            "a checkpoint of the run under the plan is not whole: x was changed"
+        ]
+
+    def test_what_is_foreign_stays_in_both_runs(self):
+        found = checkers.durability(evidence([checkpoints(9)], [checkpoints(9, foreign_gone=["notes.txt"])]))
+        assert found.problems == ["the run without faults has removed or changed notes.txt, which is not its own"]
+
+
 class TestTruth:
     def health(self, at, *failures, asked=None):
         facts = {"asked": at if asked is None else asked, "failures": [{"host": h, "kind": k} for h, k in failures]}
@@ -253,6 +322,11 @@ class TestTruth:
         found = checkers.truth(evidence([lost(9, "h2"), skipped]))
         assert found.held
         assert found.remarks == ["without a fault: lost h2: killed", "not done: kill-agent h2: it is not there"]
+
+    def test_what_has_rotted_and_was_not_found_is_a_remark(self):
+        rotten = injected(1, 1, "rot-copy", "h1", must_be_noticed=False)
+        found = checkers.truth(evidence([rotten, ended(9)]))
+        assert found.remarks == ["not noticed: fault 1 (rot-copy h1): nobody came upon it"]
 
 
 class TestClean:

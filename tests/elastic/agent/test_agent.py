@@ -11,7 +11,7 @@ import subprocess
 import psutil
 import pytest
 
-from elastic import wire
+from elastic import fault_points, wire
 from elastic.agent.agent import HostSettings, executor_environment, read_secret
 from elastic.handshake import HandshakeError
 from membership import Etcd, Keys, PoolAddress, host_of
@@ -171,18 +171,18 @@ def test_an_agent_that_ends_leaves_no_process(tmp_path, end):
 
 
 def test_an_agent_tells_controllers_and_the_pool_that_its_devices_compute_wrongly(tmp_path):
-    fault = tmp_path / "fault"
-    agent = Agent(tmp_path, ELASTIC_CHECK_EVERY="0.05", ELASTIC_FAULT=f"@{fault}")
+    point = (tmp_path, fault_points.DEVICE_CHECK, "h7")
+    agent = Agent(tmp_path, ELASTIC_CHECK_EVERY="0.05", **{fault_points.DIRECTORY: str(tmp_path)})
     try:
         controller = Controller(agent.dial({"role": "controller"}))
         while "checked" not in (event := controller.hear()):
             pass
         assert event["checked"] < PATIENCE
-        fault.write_text("wrong-result:h7:0")
+        fault_points.arm(*point, "wrong-result 0")
         while "wrong_result" not in (event := controller.hear()):
             pass
         assert event["wrong_result"].startswith("device 0 computed wrongly")
-        fault.unlink()
+        fault_points.disarm(*point)
         # Also when later checks are passed: it is not to be used for a while.
         while "checked" not in controller.hear():
             pass

@@ -126,7 +126,7 @@ class Checker:
         self.rounds = asyncio.Queue()
         self.killed = asyncio.Event()
 
-    def check(self, host, devices, listener):
+    def check(self, devices, listener):
         self.rounds.put_nowait(listener)
 
     def end_check(self):
@@ -141,7 +141,6 @@ class Story:
         self.checker = Checker()
         self.said = asyncio.Queue()
         self.health = DeviceHealth(
-            "h1",
             1,
             self.checker,
             1e-3,
@@ -235,7 +234,7 @@ def test_with_none_wanted_there_are_none():
     async def main():
         checker = Checker()
         nothing = {"passed": lambda: None, "failed": lambda: None}
-        await DeviceHealth("h1", 1, checker, 0.0, **nothing).keep()
+        await DeviceHealth(1, checker, 0.0, **nothing).keep()
         assert checker.rounds.empty()
 
     run(main())

@@ -7,10 +7,9 @@ import signal
 import psutil
 import pytest
 
-from elastic import host_memory
+from elastic import fault_points, host_memory
 from elastic.agent.agent import executor_environment
 from elastic.agent.template import Exit, Template, describe_exit, ended_by_itself
-from elastic.executor import faults
 from tests.elastic.connections import SECRET, run
 from tests.elastic.processes import wait_gone
 
@@ -42,6 +41,7 @@ def environment(tmp_path):
     secret = tmp_path / "secret"
     secret.write_text(SECRET.hex())
     pool = {"ELASTIC_SECRET_FILE": str(secret), host_memory.DIRECTORY: str(tmp_path)}
+    pool |= {fault_points.DIRECTORY: str(tmp_path), fault_points.HOST: "h1"}
     return executor_environment({**os.environ, **pool})
 
 
@@ -109,33 +109,35 @@ class Listener:
 WELL = [(0, ""), (1, "")]
 
 
+def fail(directory, fault):
+    fault_points.arm(directory, fault_points.DEVICE_CHECK, "h1", fault)
+
+
 def test_devices_are_checked_and_a_standby_does_not_notice(log, environment, tmp_path):
     async def main():
         heard = Heard()
-        environment[faults.VARIABLE] = f"@{tmp_path / 'fault'}"
         template = heard.start(log, environment)
         standby = psutil.Process((await heard.standbys.get())[0])
 
-        async def check(host="h1"):
+        async def check():
             listener = Listener()
-            template.check(host, 2, listener)
+            template.check(2, listener)
             exit, cpu_s = await listener.over
             assert 0 < cpu_s < 30
             return listener.devices, exit
 
         assert template.imported
         assert await check() == (WELL, Exit("exited with status 0"))
-        (tmp_path / "fault").write_text("wrong-result:h1")
+        fail(tmp_path, "wrong-result")
         devices, exit = await check()
         assert devices[0] == (0, "")
         assert devices[1][1].startswith("device 1 computed wrongly: 1 of 16384 numbers of a matrix product are wrong")
         assert exit == Exit("exited with status 0")
-        assert await check("h2") == (WELL, exit)
-        (tmp_path / "fault").write_text("error:h1:0")
+        fail(tmp_path, "error 0")
         assert (await check())[0] == [(0, "device 0 cannot compute: INTERNAL: it was told to fail"), (1, "")]
-        (tmp_path / "fault").write_text("crash:h1")
+        fail(tmp_path, "crash")
         assert await check() == ([(0, "")], Exit("was killed by SIGABRT", by_itself=True))
-        (tmp_path / "fault").unlink()
+        fault_points.disarm(tmp_path, fault_points.DEVICE_CHECK, "h1")
         assert (await check())[0] == WELL
         assert standby.num_threads() <= 3  # It waits, accepts and beats; a device client would have many more.
         assert standby.parent().num_threads() == 1
@@ -145,14 +147,14 @@ def test_devices_are_checked_and_a_standby_does_not_notice(log, environment, tmp
     run(main())
 
 
-def test_a_check_that_does_not_end_is_killed_and_one_that_goes_on_ends_with_its_template(log, environment):
+def test_a_check_that_does_not_end_is_killed_and_one_that_goes_on_ends_with_its_template(log, environment, tmp_path):
     async def main():
         heard = Heard()
-        environment[faults.VARIABLE] = "stall:h1"
+        fail(tmp_path, "stall")
         template = heard.start(log, environment)
         standby, _ = await heard.standbys.get()
         stalls = Listener()
-        template.check("h1", 2, stalls)
+        template.check(2, stalls)
         assert template.check_used_ns() == 0
         await stalls.answered.wait()
         assert template.check_used_ns() > 0
@@ -160,7 +162,7 @@ def test_a_check_that_does_not_end_is_killed_and_one_that_goes_on_ends_with_its_
         assert (await stalls.over)[0] == Exit("was killed by SIGKILL")
         assert stalls.devices == [(0, "")]
         stalls = Listener()
-        template.check("h1", 2, stalls)
+        template.check(2, stalls)
         await stalls.answered.wait()
         psutil.Process(standby).parent().kill()
         assert "died with its template" in (await stalls.over)[0].reason

@@ -16,6 +16,10 @@ class FakeRun:
 
     def __init__(self, points, looks=()):
         self.points = points
+        self.stored = self  # What it has on disk, and the disk.
+        self.disk = FakeDisk(self)
+        self.memories = {}
+        self.files = []
         self.now = 0.0
         self.signals = []
         self.events = []
@@ -81,6 +85,12 @@ class FakeRun:
     def sever(self, ways):
         self.note("sever", *ways)
 
+    def memory(self, host):
+        return self.memories.get(host)
+
+    def newest_files(self):
+        return self.files
+
     def mend(self, ways):
         self.note("mend", *ways)
 
@@ -136,3 +146,22 @@ class FakeEtcd:
 
     def thaw(self):
         self._run.note("thaw etcd")
+
+
+class FakeDisk:
+    """A disk that notes what is done to it."""
+
+    def __init__(self, run):
+        self._run = run
+
+    def fill(self):
+        self._note("full")
+
+    def protect(self):
+        self._note("read-only")
+
+    def heal(self):
+        self._note("healed")
+
+    def _note(self, what):
+        self._run.signals.append((self._run.now, what))

@@ -1,4 +1,4 @@
-"""A script of small steps, for real runs under faults: STEPS, and seconds that each takes at least."""
+"""A script of small steps, for real runs under faults: STEPS, seconds that each takes at least, size of its state."""
 
 import sys
 import time
@@ -9,7 +9,8 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 sharding = NamedSharding(jax.make_mesh((jax.device_count(),), ("d",)), P("d"))
-state = jax.device_put(np.arange(48.0, dtype=np.float32), sharding)
+size = int(sys.argv[3]) if len(sys.argv) > 3 else 48
+state = jax.device_put(np.arange(size, dtype=np.float32), sharding)
 
 
 @jax.jit

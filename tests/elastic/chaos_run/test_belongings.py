@@ -22,8 +22,9 @@ from pathlib import Path
 from elastic.chaos_run.belongings import Belongings
 from elastic.chaos_run.guard import Guard
 run = Belongings(Path(sys.argv[1]))
-guard = Guard(run.directory)
+guard = Guard(run.directory, disk=os.geteuid() == 0)
 run.make()
+(run.disk / "file").touch()
 child = subprocess.Popen(["sleep", "600"], env={**os.environ, **run.variables}, start_new_session=True)
 os.kill(child.pid, signal.SIGSTOP)
 print(child.pid, guard.pid, flush=True)
@@ -91,6 +92,16 @@ def test_the_network_of_a_run_goes_with_its_guard(run):
     assert before
     guard.close()
     assert interface(bridge) != before  # Another test may have one of the same name meanwhile.
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a disk of its own needs root")
+def test_the_disk_of_a_run_goes_with_its_guard(run):
+    guard = Guard(run.directory, disk=True)
+    assert os.path.ismount(run.disk)
+    with (run.disk / "file").open("wb") as file:
+        file.write(bytes(1000))
+        guard.close()
+    assert not run.directory.exists()
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])

@@ -2,25 +2,12 @@
 
 import os
 import textwrap
-from pathlib import Path
 
 import pytest
 
-from chaos import Report, parse
+from chaos import Report
 from elastic.chaos_run.proof import disturbed, undisturbed
-
-SCRIPT = [str(Path(__file__).with_name("steps.py")), "40", "0.1"]
-
-_PLAN = """
-    seed: 1
-    hosts: 2
-    devices_per_host: 1
-    snapshot_budget: 0
-    faults:
-      - {fault: FAULT, host: h1, at: {step: 4}}
-    """
-KILL = parse(textwrap.dedent(_PLAN).replace("FAULT", "kill-executor"))
-FREEZE = parse("patience: 30" + textwrap.dedent(_PLAN).replace("FAULT", "freeze-executor, for: 600"))
+from tests.elastic.chaos_run.planted_bugs import BUGS, KILL, PLANS, SCRIPT
 
 # In place of a module that Python loads at its start if it is there: it changes what the process is about to run.
 PLANT = """
@@ -29,55 +16,13 @@ if {module!r} in sys.orig_argv:
 {code}
 """
 
-BUGS = {
-    "numbers": (
-        "elastic.controller",
-        """
-    from elastic.controller import line, replay
-    from elastic.commands import Command
-    def skip_one(journal, world, tell):
-        runs = [entry for entry in journal.entries if entry.command is Command.EXECUTE]
-        return replay.tell_all(journal, world, lambda entry: None if entry in runs[1:2] else tell(entry))
-    line.tell_all = skip_one
-""",
-    ),
-    "exactly once": (
-        "elastic.controller",
-        """
-    from elastic.controller.callbacks import CallbackSwitch
-    CallbackSwitch.repeat = CallbackSwitch.clear
-""",
-    ),
-    "liveness": (
-        "elastic.controller",
-        """
-    from elastic.controller.watch import Watch
-    Watch.begin = lambda self, name, incarnation, silent: None
-""",
-    ),
-    "truth": (
-        "elastic.controller",
-        """
-    from elastic.controller.changes import Changes
-    Changes.told = lambda self: []
-""",
-    ),
-    "clean": (
-        "elastic.cli",
-        """
-    from elastic.run_directory import RunDirectory
-    RunDirectory.remove = RunDirectory.remove_if_orphaned = lambda self: None
-""",
-    ),
-}
-
 
 @pytest.fixture(scope="module")
 def clean(tmp_path_factory):
     return undisturbed(KILL, SCRIPT, tmp_path_factory.mktemp("clean"), "clean")
 
 
-def broken(clean, directory, plan=KILL):
+def broken(clean, directory, plan):
     chaos, _ = disturbed(plan, SCRIPT, directory, "chaos", lambda _: None)
     assert len(chaos.of("injected")) == 1, chaos.of("skipped")
     return {
@@ -85,13 +30,15 @@ def broken(clean, directory, plan=KILL):
     }
 
 
-def test_without_a_bug_every_check_holds(clean, tmp_path):
-    assert broken(clean, tmp_path) == {}
+@pytest.mark.parametrize("plan", PLANS)
+def test_without_a_bug_every_check_holds(plan, clean, tmp_path):
+    assert broken(clean, tmp_path, PLANS[plan]) == {}
 
 
-@pytest.mark.parametrize("check", BUGS)
-def test_a_planted_bug_is_caught(check, clean, tmp_path, monkeypatch):
-    module, code = BUGS[check]
-    (tmp_path / "sitecustomize.py").write_text(PLANT.format(module=module, code=code))
+@pytest.mark.parametrize("name", BUGS)
+def test_a_planted_bug_is_caught(name, clean, tmp_path, monkeypatch):
+    bug = BUGS[name]
+    (tmp_path / "sitecustomize.py").write_text(PLANT.format(module=bug.module, code=textwrap.indent(bug.code, "    ")))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
-    assert check in broken(clean, tmp_path, FREEZE if check == "liveness" else KILL)
+    problems = broken(clean, tmp_path, bug.plan)
+    assert any(bug.words in problem for problem in problems.get(bug.caught_by, [])), problems

@@ -147,11 +147,11 @@ def test_a_death_at_a_point_is_told_when_it_has_come_and_the_next_is_armed_then(
     run.pass_time(5)
     verbs.look()
     assert run.of("injected") == []
-    (run.points / "snapshot").unlink()
+    fault_points.disarm(run.points, "snapshot")
     run.pass_time(0.02)
     verbs.look()
     assert [(event["number"], event.at) for event in run.of("injected")] == [(1, 5.0)]  # Then it was still to come.
-    assert (run.points / "snapshot").exists()
+    assert fault_points.is_armed(run.points, "snapshot")
     verbs.give_up()
     assert [(event["number"], event["why"]) for event in run.of("skipped")] == [
         (2, "no process came to the point 'snapshot'")
@@ -161,13 +161,18 @@ def test_a_death_at_a_point_is_told_when_it_has_come_and_the_next_is_armed_then(
 def test_a_flip_is_armed_for_each_host_that_is_hit(run, verbs):
     verbs.do(Injection(4, "flip-bit", AtTime(0.0), ("h1", "h2"), device=1))
     assert {file.name: file.read_text() for file in run.points.iterdir()} == {
-        "flip-bit.h1": "1 4\n",
-        "flip-bit.h2": "1 4\n",
+        "flip-bit.h1": "1 4",
+        "flip-bit.h2": "1 4",
     }
     assert len(run.of("injected")) == 1
 
 
-def test_every_fault_of_the_catalogue_can_be_done(run, verbs):
+def test_every_fault_of_the_catalogue_can_be_done(run, verbs, tmp_path):
+    file, block = tmp_path / ("a" * 32), tmp_path / ("b" * 32)
+    file.write_bytes(b"copy")
+    block.write_bytes(b"block")
+    run.files, run.memories = [file], {"h1": tmp_path}
+    run.tell("holds", holders=[["h1"]], parity=[block.name])
     for number, kind in enumerate(FAULTS.values()):
         point = "compile" if kind.name == "die" else None
         verbs.do(

@@ -42,7 +42,10 @@ def test_what_was_verified_and_found_is_told():
     facts = VerifiedFacts(4, 700, 12.0, 8, 9, True, "", [finding])
     found = of_run(report(RUN, [host(0), host(1)], SNAPSHOT, JOURNAL, [], None, facts), POOL)
     text = plain(found).splitlines()
-    told = "every 4 snapshots are verified: 8 so far, the last at operation 700, 12 s ago; one is being verified"
+    told = (
+        "1 in 4 intervals between snapshots is executed again: 8 were right, the last at operation 700, 12 s ago; "
+        "one is being verified"
+    )
     assert told in text
     assert "  now host h1 computed wrongly; the run went back; wrong values that the script has read: 1" in text
     assert found["verification"]["findings"][0]["host"] == "h1"
@@ -53,7 +56,7 @@ def test_that_nothing_can_be_verified_is_a_reason():
     facts = VerifiedFacts(4, 0, None, 0, 0, False, "results cannot be verified", ())
     found = of_run(report(RUN, [host(0), host(1)], SNAPSHOT, JOURNAL, [], None, facts), POOL)
     assert (found["status"], found["reasons"]) == ("degraded", ["results cannot be verified"])
-    assert "every 4 snapshots are verified: 0 so far" in plain(found).splitlines()
+    assert "1 in 4 intervals between snapshots is executed again: 0 were right" in plain(found).splitlines()
 
 
 def test_refused_connections_are_a_line_if_there_are_any():

@@ -150,7 +150,7 @@ class PlayedHost:
         data = _read(path)
         self._pool.fetched.append((self.id, path))
         if digest_of(data) != digest:
-            raise CopyError(f"host {self.id}: {path} was changed")
+            raise CopyError(f"host {self.id}: {path} was changed", [digest])
         self.memory[digest] = data
 
     async def let_go(self, mark: int) -> None:

@@ -8,9 +8,12 @@ from chaos.history import parse
 from elastic.controller import history
 
 TELLS = """
+from checkpoint import Block, Stripe
 from elastic.controller import history
 history.tell("read", number=3, digest=b"\\x01\\xff", time="yesterday")
-history.tell_holders({b"a": {"h1", "h0"}, b"b": {"h0", "h1"}, b"c": {"h2"}})
+stripe = Stripe((Block(b"d", 5, "h0"), Block(b"e", 5, "h1")), (Block(b"p", 5, "h2"),))
+homes = {b"a": {"h1", "h0"}, b"b": {"h0", "h1"}, b"c": {"h2"}, b"d": {"h0"}, b"e": {"h1", "h3"}, b"p": {"h2"}}
+history.tell_holders(homes, [stripe])
 """
 
 
@@ -24,6 +27,8 @@ def test_events_are_lines_that_the_checkers_can_read(tmp_path):
     assert (read.kind, read["number"], read["digest"]) == ("read", 3, "01ff")
     assert read.time != "yesterday"  # Of the event, whatever its facts are called.
     assert holds["holders"] == [["h0", "h1"], ["h2"]]
+    assert holds["stripes"] == [[2, [["h0"], ["h1", "h3"], ["h2"]]]]
+    assert holds["parity"] == [b"p".hex()]
     assert read.at <= holds.at
 
 

@@ -106,6 +106,21 @@ def test_a_snapshot_that_fails_leaves_the_one_before_and_the_journal(who):
     with_hosts(play)
 
 
+def test_health_says_why_there_is_no_newer_snapshot_until_there_is_one():
+    async def play(pool):
+        pool.put(b"x")
+        pool.hosts["h0"].full = True
+        with pytest.raises(SnapshotError):
+            await pool.snapshot()
+        problem = pool.run._snapshots.facts(0.0).problem
+        assert problem.startswith("the arrays could not be saved: host h0 could not save its arrays")
+        pool.hosts["h0"].full = False
+        await pool.snapshot()
+        assert pool.run._snapshots.facts(0.0).problem == ""
+
+    with_hosts(play)
+
+
 def test_a_failed_snapshot_takes_no_memory_from_the_next():
     async def play(pool):
         x = pool.put(b"x", (0, 1))

@@ -142,6 +142,18 @@ def test_a_full_disk_is_told_and_the_checkpoint_before_stays(tmp_path):
     with_disk(play, tmp_path)
 
 
+def test_what_the_controller_itself_cannot_write_is_told_in_words(tmp_path):
+    directory = tmp_path / "directory"
+    directory.touch()
+
+    async def play(pool):
+        pool.put(b"x")
+        await pool.store()
+        assert pool.run._durable.problem.endswith(f"could not be stored: {directory}: File exists")
+
+    with_disk(play, directory)
+
+
 def test_the_journal_is_kept_until_a_snapshot_is_stored(tmp_path):
     async def play(pool):
         journal = pool.run._line.journal

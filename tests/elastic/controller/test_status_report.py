@@ -79,6 +79,7 @@ def test_a_run_that_has_what_it_was_asked_to_have_is_healthy():
         "protection": "copies=2",
         "copies_bytes": 0,
         "parity_bytes": 0,
+        "problem": "",
     }
     assert found["journal"] == {"operations": 100, "bytes": 30_000}
 
@@ -117,6 +118,13 @@ def test_a_change_is_told_with_all_its_phases_and_their_sum():
 def test_no_snapshot_yet_has_no_age():
     found = report(RUN, [host(0), host(1)], SnapshotFacts(0, None, 0, 0), JOURNAL, ())
     assert found["snapshot"]["age_s"] is None
+    check_report(found)
+
+
+def test_a_snapshot_that_could_not_be_taken_is_a_reason():
+    facts = SnapshotFacts(5, 2.0, 10, 2, problem="the arrays could not be saved: no space")
+    found = report(RUN, [host(0), host(1)], facts, JOURNAL, ())
+    assert (found["status"], found["reasons"]) == ("degraded", ["the arrays could not be saved: no space"])
     check_report(found)
 
 

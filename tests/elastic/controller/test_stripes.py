@@ -222,6 +222,20 @@ def test_too_many_bad_blocks_are_a_data_loss_that_names_them_after_one_attempt_e
         assert caplog.text.count(words) == 1
 
 
+def test_each_host_whose_copy_of_a_shard_is_bad_is_named_once(caplog):
+    with staged(hosts=2, protection="copies=2", arrays=1) as stage:
+        stage.commit()
+        rotten = digest_of(shard(0, 0))
+        for host in ("h0", "h1"):
+            rot(stage, rotten, host)
+        with pytest.raises(DataLossError) as error:
+            stage.restore()
+        for host in ("h0", "h1"):
+            words = f"the copy {rotten.hex()} on host {host} is bad"
+            assert words in str(error.value)
+            assert caplog.text.count(words) == 1
+
+
 def test_a_bad_shard_fails_the_snapshot_that_needs_it_and_not_the_next(caplog):
     with staged() as stage:
         stage.commit()

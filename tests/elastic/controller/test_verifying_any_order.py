@@ -67,17 +67,28 @@ class Watched(Client):
             await self.pool.run.world()
 
 
+async def played_to_its_end(pool, steps):
+    client = Watched(pool, await pool.load())
+    for what, how in steps:
+        await client.step(what, how)
+    await client.settle()
+    assert {finding.host for finding in pool.findings} <= client.wrong | {""}
+    assert pool.failures == []
+    return client
+
+
 @settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(steps=st.lists(STEPS, min_size=5, max_size=40))
 def test_what_was_verified_is_right_and_only_who_was_wrong_is_accused(steps):
     async def play(pool):
-        client = Watched(pool, await pool.load())
-        for what, how in steps:
-            await client.step(what, how)
-        await client.settle()
+        client = await played_to_its_end(pool, steps)
         for array, data in client.values.items():
             assert [await pool.read(array, device) for device in pool.everywhere] == [data] * 6
-        assert {finding.host for finding in pool.findings} <= client.wrong | {""}
-        assert pool.failures == []
 
-    with_hosts(play, hosts=4, verify_every=2)
+    with_hosts(play, hosts=4, verify_every=1)
+
+
+@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@given(steps=st.lists(STEPS, min_size=5, max_size=40))
+def test_only_who_was_wrong_is_accused_if_most_is_not_looked_at(steps):
+    with_hosts(lambda pool: played_to_its_end(pool, steps), hosts=4, verify_every=3)

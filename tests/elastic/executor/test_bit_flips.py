@@ -47,7 +47,7 @@ def bits_changed(store):
 @pytest.mark.parametrize("device", [0, 1])
 @pytest.mark.parametrize("seed", range(8))
 def test_exactly_one_bit_is_changed_of_one_array_on_the_device_that_was_named(points, store, binding, device, seed):
-    fault_points.arm_flip(points, "h1", f"{device} {seed}")
+    fault_points.arm(points, fault_points.FLIP_BIT, "h1", f"{device} {seed}")
     flip_if_armed(store, [1, 2], binding)
     changed = bits_changed(store)
     assert changed in ({(1, device): 1}, {(2, device): 1})
@@ -58,7 +58,7 @@ def test_the_same_seed_changes_the_same_bit(points, member, binding):
     def changed():
         store = Store()
         store.add_shards(1, [0, 1], [put(member, np.arange(100), device) for device in (0, 1)])
-        fault_points.arm_flip(points, "h1", "0 5")
+        fault_points.arm(points, fault_points.FLIP_BIT, "h1", "0 5")
         flip_if_armed(store, [1], binding)
         return values_of(store, 1)[0]
 
@@ -66,7 +66,7 @@ def test_the_same_seed_changes_the_same_bit(points, member, binding):
 
 
 def test_another_host_does_not_do_it(points, store, binding):
-    fault_points.arm_flip(points, "h2", "0 0")
+    fault_points.arm(points, fault_points.FLIP_BIT, "h2", "0 0")
     flip_if_armed(store, [1, 2], binding)
     assert bits_changed(store) == {}
     assert len(list(points.iterdir())) == 1
@@ -74,7 +74,7 @@ def test_another_host_does_not_do_it(points, store, binding):
 
 def test_it_waits_for_a_program_that_takes_something(points, store, binding):
     store.fail(3, StatusError(Code.INTERNAL, "none"))
-    fault_points.arm_flip(points, "h1", "0 0")
+    fault_points.arm(points, fault_points.FLIP_BIT, "h1", "0 0")
     flip_if_armed(store, [], binding)
     flip_if_armed(store, [3], binding)
     assert len(list(points.iterdir())) == 1
@@ -86,7 +86,7 @@ def test_an_array_that_programs_have_made_can_be_hit_as_well(points, member, bin
     store = Store()
     store.add_shards(1, [0, 1], [put(member, np.full(8, 1), device) for device in (0, 1)])
     store.set(2, Value(bound=store.get(1).bind(binding), binding=binding, local=binding.local))
-    fault_points.arm_flip(points, "h1", "1 0")
+    fault_points.arm(points, fault_points.FLIP_BIT, "h1", "1 0")
     flip_if_armed(store, [2], binding)
     assert (values_of(store, 2)[1] != 1).sum() == 1
     assert (values_of(store, 1)[1] == 1).all()
