@@ -30,6 +30,9 @@ log = logging.getLogger(__name__)
 _MOST_ATTEMPTS = 10
 """Worlds that may fail in a row, none of them told all that the journal holds, before the run is given up."""
 
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.02, 5.0
+"""Seconds before another attempt if nobody died in the last one; each is twice as long as the one before."""
+
 
 class Recovery:
     """What is done when a run needs another world."""
@@ -122,11 +125,14 @@ class Recovery:
                 log.warning("generation %d failed: %s", self._worlds.generation, error)
                 failure = error.failure if isinstance(error, WorldLost) else failure
                 failure = error if isinstance(error, HostLostError) else failure
-                if isinstance(error, (WorldLost, HostLostError)):
+                somebody_died = isinstance(error, (WorldLost, HostLostError))
+                if somebody_died:
                     kind = "lost"  # Also if it began as a move: that somebody died is told in any case.
                 # Who kills hosts may go on for as long as there are any.
-                attempts += not isinstance(error, (WorldLost, HostLostError)) or failure.by_itself
+                attempts += not somebody_died or failure.by_itself
                 self._worlds.lose_useless()
+                if not somebody_died:  # A host that has no memory left may soon have some again.
+                    await asyncio.sleep(min(_FIRST_PAUSE_S * 2**attempts, _LONGEST_PAUSE_S))
                 continue
             change = Recovered(
                 kind,

@@ -1,6 +1,7 @@
 """A run over several worlds: what is told again, what is not, and what its client sees of that."""
 
 import asyncio
+import itertools
 import logging
 import time
 from types import SimpleNamespace
@@ -8,8 +9,10 @@ from types import SimpleNamespace
 import pytest
 
 from elastic.commands import Command
+from elastic.controller import recovery
 from elastic.controller.programs import Source
 from elastic.controller.requests.programs import _load as load_for_a_session
+from elastic.controller.snapshots import SnapshotError
 from elastic.controller.status_report import About
 from elastic.errors import PoolError
 from elastic.status import Code, StatusError
@@ -300,7 +303,31 @@ def test_a_run_whose_arrays_are_gone_fails_with_the_arrays_and_the_host(caplog, 
     assert [record for record in caplog.records if record.levelno >= logging.CRITICAL] == []
 
 
-def test_a_world_that_cannot_be_formed_over_and_over_is_given_up():
+def test_hosts_get_more_and_more_time_to_have_memory_again():
+    at = []
+
+    async def play(pool):
+        array, restore = pool.put(b"x"), pool.run._snapshots.restore
+
+        async def restore_later(world):
+            at.append(time.monotonic())
+            if len(at) <= 3:
+                raise SnapshotError("host h0 has no space for copies")
+            await restore(world)
+
+        pool.run._snapshots.restore = restore_later
+        pool.hosts["h1"].end_executor()
+        await pool.recovered.get()
+        assert await pool.read(array, 2) == b"x"
+
+    with_hosts(play)
+    pauses = [after - before for before, after in itertools.pairwise(at)]
+    assert pauses[0] < pauses[1] < pauses[2]
+
+
+def test_a_world_that_cannot_be_formed_over_and_over_is_given_up(monkeypatch):
+    monkeypatch.setattr(recovery, "_LONGEST_PAUSE_S", 0.001)
+
     async def play(pool):
         async def take_standby():
             raise PoolError("host h0: it has none")
