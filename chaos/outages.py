@@ -62,13 +62,18 @@ def outages(history: History, notice_within: float) -> list[Outage]:
 
 @dataclass(frozen=True)
 class Mttr:
-    """Of all faults of one kind that stopped the run; seconds from the fault until the run had caught up."""
+    """Of all faults of one kind that stopped the run; seconds from the fault until the run had caught up.
+
+    Attributes:
+        phases: what the seconds were spent on, in the mean, by entry of the ledger, in the order of time.
+    """
 
     fault: str
     count: int
     stopped: int
     median: float | None
     worst: float | None
+    phases: Mapping[str, float] = field(default_factory=dict)
 
 
 def by_fault(found: Sequence[Outage]) -> list[Mttr]:
@@ -80,5 +85,16 @@ def by_fault(found: Sequence[Outage]) -> list[Mttr]:
         ends = [outage.caught_up or outage.recovered for outage in ours]
         seconds = [end for end in ends if end is not None]
         median = statistics.median(seconds) if seconds else None
-        table.append(Mttr(kind, len(ours), len(seconds), median, max(seconds, default=None)))
+        table.append(Mttr(kind, len(ours), len(seconds), median, max(seconds, default=None), _mean_phases(ours)))
     return table
+
+
+def _mean_phases(found: Sequence[Outage]) -> dict[str, float]:
+    sums: dict[str, float] = {}
+    stopped = [outage for outage in found if outage.recovered is not None]
+    for outage in stopped:
+        replayed = (outage.caught_up or outage.recovered or 0.0) - (outage.recovered or 0.0)
+        spent = {"detecting": outage.noticed or 0.0, **outage.phases, "replayed": replayed}
+        for entry, seconds in spent.items():
+            sums[entry] = sums.get(entry, 0.0) + seconds
+    return {entry: seconds / len(stopped) for entry, seconds in sums.items()}

@@ -29,6 +29,8 @@ COLOURS = {
 }
 _FAULT, _HOST, _GRID, _PLAIN, _CHAOS = "#111111", "#9ecae1", "#dddddd", "#1f78b4", "#ff7f00"
 _LEFT, _ROW = 90, 26
+_LETTER = 7.5
+"""Pixels that a letter of a label needs, about, in whichever font the reader has."""
 
 
 def timeline(history: History, spent: Ledger) -> str:
@@ -125,18 +127,24 @@ def goodput(spent: Ledger) -> str:
 
 
 def mttr(outages: Sequence[Outage], table: Sequence[Mttr]) -> str:
-    """Each outage as a dot, from its fault until the run had caught up; the median as a line."""
+    """Each outage as a dot, from its fault until the run had caught up, over the phases in the mean; the median as a
+    line."""
     ends = [outage.caught_up or outage.recovered or 0.0 for outage in outages]
     if not any(ends):
         return "<p>No fault stopped the run.</p>"
-    x = Axis(0.0, max(ends) * 1.05, 150, WIDTH - 10)
+    labels = [f"{row.fault} ({row.stopped}/{row.count})" for row in table]
+    left = 16 + max(map(len, labels)) * _LETTER
+    x = Axis(0.0, max(ends) * 1.05, left, WIDTH - 10)
     canvas = Canvas(len(table) * _ROW + 24)
     for tick in x.ticks():
         canvas.line(x(tick), 0, x(tick), len(table) * _ROW, _GRID)
         canvas.text(x(tick), len(table) * _ROW + 16, f"{tick:g} s", "middle")
-    for index, row in enumerate(table):
-        y = index * _ROW + 13
-        canvas.text(142, y + 4, f"{row.fault} ({row.stopped}/{row.count})", "end")
+    for index, (row, label) in enumerate(zip(table, labels, strict=True)):
+        y, at = index * _ROW + 13, 0.0
+        canvas.text(left - 8, y + 4, label, "end")
+        for entry, seconds in row.phases.items():
+            canvas.rect(x(at), y - 6, x(at + seconds) - x(at), 12, COLOURS[entry], f"{entry}: {seconds:.3f} s")
+            at += seconds
         if row.median is not None:
             canvas.rect(x(row.median) - 1, y - 9, 2, 18, "#333", f"median {row.median:.2f} s")
         for outage, end in zip(outages, ends, strict=True):
@@ -145,5 +153,6 @@ def mttr(outages: Sequence[Outage], table: Sequence[Mttr]) -> str:
                     f"noticed after {outage.noticed:.2f} s by {outage.how}, " if outage.noticed is not None else ""
                 )
                 hint = f"{outage.number}: {'+'.join(outage.hosts)}, {noticed}caught up after {end:.2f} s"
-                canvas.dot(x(end), y, _CHAOS, hint)
-    return str(canvas)
+                canvas.dot(x(end), y, _FAULT, hint)
+    phases = dict.fromkeys(entry for row in table for entry in row.phases)
+    return legend([("an outage", _FAULT), *((entry, COLOURS[entry]) for entry in phases)]) + str(canvas)
