@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
@@ -30,6 +31,10 @@ log = logging.getLogger(__name__)
 
 _VERIFIED, _START, _END = "verified", "where what is executed again begins", "where it ends"
 """Snapshots whose copies hosts have to keep."""
+
+_AHEAD_S = 5.0
+"""How long the run goes on, at least, before it waits for what is executed again. As far as it gets ahead, so long the
+next interval is: both share the processors, so without an end each would be longer than the one before."""
 
 _MOST = 100
 """Findings that are remembered."""
@@ -79,6 +84,8 @@ class Verifying:
         """Intervals since the last that was to be executed again."""
         self._placements: list[tuple[int, tuple[str, ...]]] = []
         """(position, host of each virtual device) of the snapshots since the verified one."""
+        self._taken_at = time.monotonic()
+        """When the last snapshot was taken."""
         self.going_on: asyncio.Task[None] | None = None
         """Verifies a snapshot, or has done so."""
         self._verified = self._executions = 0
@@ -111,6 +118,7 @@ class Verifying:
         hosts = tuple(placement.host_of(device) for device in range(len(placement.owners)))
         self._placements.append((snapshot.position, hosts))
         self._count += 1
+        between, self._taken_at = time.monotonic() - self._taken_at, time.monotonic()
         if self._busy:
             return
         much = self._line.keeps_much
@@ -124,7 +132,9 @@ class Verifying:
             # If nothing is to be left out, there may be several intervals since the last execution began.
             start = self.base if self._every == 1 else self._snapshots.committed
             self._snapshots.also_kept |= {_START: start, _END: snapshot}
-            self.going_on = self._start(self._verify(start, snapshot, self._own(start, snapshot, hosts)))
+            # One in several is a shorter interval than what the run does meanwhile: it need not wait.
+            ahead = max(_AHEAD_S, 2 * between) if self._every == 1 else math.inf
+            self.going_on = self._start(self._verify(start, snapshot, self._own(start, snapshot, hosts), ahead))
 
     def facts(self, now: float) -> VerifiedFacts:
         """How it stands, at a time of the monotonic clock."""
@@ -153,17 +163,20 @@ class Verifying:
                 before[device] = others
         return Execution(hosts, self._again.first(start, end), before)
 
-    async def _verify(self, start: Snapshot, end: Snapshot, own: Execution) -> None:
+    async def _verify(self, start: Snapshot, end: Snapshot, own: Execution, ahead: float) -> None:
+        """The run goes on for `ahead` seconds at most until that is done."""
         began, executions, problem = time.monotonic(), [own], ""
+        wait = asyncio.get_running_loop().call_later(ahead, self._line.hold, True)
         try:
             while (hosts := next_hosts(executions, self._worlds.usable)) is not None:
-                # If two differ, what the run computes now may be of no use.
-                self._line.hold(len(executions) > 1)
+                if len(executions) > 1:  # If two differ, what the run computes now may be of no use.
+                    self._line.hold(True)
                 executions.append(await self._again.execute(start, end, hosts, own.digests))
                 self._executions += 1
         except (StatusError, PoolError, SnapshotError) as error:
             problem = str(error)
         finally:
+            wait.cancel()
             self._line.hold(False)
         self._snapshots.also_kept.pop(_START, None)
         kept = self._snapshots.also_kept.pop(_END, None)  # As it is protected now.

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from elastic.commands import Command
-from elastic.controller import line
+from elastic.controller import line, verifying
 from tests.elastic.controller.played import made_by, told, with_hosts
 
 
@@ -245,6 +245,29 @@ def test_the_client_waits_from_a_difference_until_it_is_known_who_was_wrong():
         assert not pool.run.congested
 
     verified(play)
+
+
+@pytest.mark.parametrize("every", [1, 2])
+def test_the_client_waits_for_an_execution_that_falls_behind_if_nothing_is_to_be_left_out(every, monkeypatch):
+    monkeypatch.setattr(verifying, "_AHEAD_S", 0.0)
+
+    async def play(pool):
+        step, waits = await pool.load(), asyncio.Event()
+        for _ in range(every - 1):
+            pool.execute(step, pool.put(b"x"))
+            await pool.snapshot()
+        pool.run.on_congestion = lambda: waits.set() if pool.run.congested else None
+        pool.hold(Command.DIGEST)
+        pool.execute(step, pool.put(b"y"))
+        again = asyncio.create_task(pool.verify())
+        await pool.until_held(Command.DIGEST, 3)
+        if every == 1:
+            await waits.wait()
+        pool.release(Command.DIGEST)
+        await again
+        assert (pool.run.congested, waits.is_set()) == (False, every == 1)
+
+    with_hosts(play, verify_every=every)
 
 
 def test_what_was_computed_of_wrong_arrays_meanwhile_is_computed_again():
