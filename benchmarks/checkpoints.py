@@ -17,6 +17,7 @@ made before. Exit code 1 if a loss of the training is not that of an undisturbed
 from __future__ import annotations
 
 import argparse
+import contextlib
 import datetime
 import itertools
 import json
@@ -133,7 +134,8 @@ def script_dies(training: ElasticTraining) -> None:
 def machine_dies(training: ElasticTraining) -> None:
     """Everything dies, and is started again."""
     for process in psutil.Process().children(recursive=True):
-        process.kill()
+        with contextlib.suppress(psutil.NoSuchProcess):  # It has died of the ones before.
+            process.kill()
     training.stop()
     training.start_again()
 
