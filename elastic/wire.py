@@ -449,12 +449,9 @@ class _Calling(asyncio.Protocol):
             self.proven.set_exception(error)
 
 
-async def open_link(
-    address: str, secret: bytes, hello: Any, received: Callable[[Any, Bytes], None], closed: Callable[[str], None]
-) -> Link:
-    """A link to a listener of the pool, proven both ways. Raises as `dial` does."""
+async def connect(address: str) -> socket.socket:
+    """A TCP connection to HOST:PORT, on which nothing was said yet. Raises `OSError` or `ValueError`."""
     loop = asyncio.get_running_loop()
-    call = _Call(secret, hello, ours())
     host, port = parse_address(address)
     infos = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     family, kind, proto, _, target = infos[0]
@@ -463,6 +460,30 @@ async def open_link(
         sock.setblocking(False)
         await loop.sock_connect(sock, target)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+async def open_link(
+    address: str, secret: bytes, hello: Any, received: Callable[[Any, Bytes], None], closed: Callable[[str], None]
+) -> Link:
+    """A link to a listener of the pool, proven both ways. Raises as `dial` does."""
+    return await link_over(await connect(address), secret, hello, received, closed)
+
+
+async def link_over(
+    sock: socket.socket,
+    secret: bytes,
+    hello: Any,
+    received: Callable[[Any, Bytes], None],
+    closed: Callable[[str], None],
+) -> Link:
+    """As `open_link`, over a connection that `connect` has made, and which it owns from now on."""
+    call = _Call(secret, hello, ours())
+    loop = asyncio.get_running_loop()
+    try:
         transport, calling = await loop.create_connection(lambda: _Calling(call, Link(received, closed)), sock=sock)
     except BaseException:
         sock.close()
