@@ -26,9 +26,10 @@ def to_leave(hosts: Sequence[str], cut: Pairs) -> tuple[str, ...]:
     """The hosts to do without, so that all that stay reach each other.
 
     The fewest, if the network has fallen apart into parts, in each of which all reach each other; else not one in vain
-    (the fewest would be a minimum vertex cover, which takes too long to find). Of equals the later in `hosts` goes.
+    (the fewest would be a minimum vertex cover, which takes too long to find). Of equals the later in `hosts` goes. Pairs
+    of others do not count.
     """
-    peers = {host: _peers(host, cut) for host in hosts}
+    peers = {host: _peers(host, cut).intersection(hosts) for host in hosts}
     left: list[str] = []
     while any(peers.values()):
         worst = max(reversed(hosts), key=lambda host: len(peers.get(host, ())))

@@ -78,6 +78,10 @@ def test_a_host_that_nobody_reaches_is_left_out_wherever_it_stands():
         assert to_leave(NAMES[:4], cut) == (lonely,)
 
 
+def test_a_host_that_is_not_asked_about_does_not_count():
+    assert to_leave(["h0", "h1"], pairs(("h0", "h2"), ("h1", "h2"))) == ()
+
+
 def test_of_two_hosts_the_first_stays():
     assert to_leave(["h5", "h2"], pairs(("h2", "h5"))) == ("h2",)
 
