@@ -259,22 +259,34 @@ def _tls_error(error: ssl.SSLError, answer: bytes) -> HandshakeError:
 
 
 def dial(
-    address: str, secret: bytes, hello: Any, timeout_s: float | None = None, *, to_controller: bool = False
+    address: str,
+    secret: bytes,
+    hello: Any,
+    timeout_s: float | None = None,
+    *,
+    alive_s: int | None = None,
+    to_controller: bool = False,
 ) -> Channel:
     """A blocking channel to a listener of the pool, proven both ways; `hello` is the first message.
 
     `address` is HOST:PORT or unix:PATH. Nothing on the channel, the connecting included, waits for longer than the
-    timeout, if there is one. With certificates (`elastic.tls`) it is encrypted, but not on one machine's Unix sockets,
-    nor `to_controller`: what serves JAX clients cannot. Raises `OSError` (`TimeoutError` is one), `EOFError`,
+    timeout, if there is one; with `alive_s` only a machine of which nothing is heard for so many seconds is given up,
+    and a process that takes its time is not. With certificates (`elastic.tls`) it is encrypted, but not on one machine's Unix
+    sockets, nor `to_controller`: what serves JAX clients cannot. Raises `OSError` (`TimeoutError` is one), `EOFError`,
     `HandshakeError`, or `UsageError` for certificates that cannot be used.
     """
     local = address.startswith("unix:")
     call = _Call(secret, hello, None if local or to_controller else ours())
-    sock = socket.socket(socket.AF_UNIX) if local else socket.create_connection(parse_address(address), timeout_s)
+    if local:
+        sock = socket.socket(socket.AF_UNIX)
+    else:
+        sock = socket.create_connection(parse_address(address), alive_s if timeout_s is None else timeout_s)
     try:
         sock.settimeout(timeout_s)
         if local:
             sock.connect(address.removeprefix("unix:"))
+        elif alive_s is not None:
+            _watch(sock, alive_s)
         sock.sendall(call.begin())
         while not call.done:
             data = sock.recv(_RECEIVE)
@@ -290,6 +302,14 @@ def dial(
     except BaseException:
         sock.close()
         raise
+
+
+def _watch(sock: socket.socket, seconds: int) -> None:
+    """Has the kernel end the connection when the other kernel has confirmed nothing for so many seconds."""
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 1)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 1)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 1000 * seconds)
 
 
 class Link(asyncio.Protocol):

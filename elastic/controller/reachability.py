@@ -23,11 +23,10 @@ def cut_pairs(unreached: Mapping[str, Collection[str]]) -> Pairs:
 
 
 def to_leave(hosts: Sequence[str], cut: Pairs) -> tuple[str, ...]:
-    """The hosts to do without, so that all that stay reach each other.
+    """Those of `hosts` to do without, so that all that stay reach each other.
 
     The fewest, if the network has fallen apart into parts, in each of which all reach each other; else not one in vain
-    (the fewest would be a minimum vertex cover, which takes too long to find). Of equals the later in `hosts` goes. Pairs
-    of others do not count.
+    (the fewest would be a minimum vertex cover, which takes too long to find). Of equals the later in `hosts` goes.
     """
     peers = {host: _peers(host, cut).intersection(hosts) for host in hosts}
     left: list[str] = []
