@@ -26,8 +26,7 @@ class Fault:
     Attributes:
         takes_memory: the copies of arrays in the host's memory are gone, or out of reach for a while.
         lasts: seconds until it is taken back, unless the plan says otherwise; None if it is not taken back.
-        noticed: whether the run must notice it, provided that it lasts for `noticeable` seconds: what is over sooner may
-            go unnoticed.
+        noticed: whether the run must notice it, provided that it lasts for `noticeable` seconds.
         ends_run: the run cannot survive it; what is checked is how it ends.
         changes_pool: the hosts must stand in networks of their own, which needs root.
         silent: only a run that verifies its results can find it out.

@@ -271,9 +271,9 @@ def dial(
 
     `address` is HOST:PORT or unix:PATH. Nothing on the channel, the connecting included, waits for longer than the
     timeout, if there is one; with `alive_s` only a machine of which nothing is heard for so many seconds is given up,
-    and a process that takes its time is not. With certificates (`elastic.tls`) it is encrypted, but not on one machine's Unix
-    sockets, nor `to_controller`: what serves JAX clients cannot. Raises `OSError` (`TimeoutError` is one), `EOFError`,
-    `HandshakeError`, or `UsageError` for certificates that cannot be used.
+    a process that takes its time is not. With certificates (`elastic.tls`) it is encrypted, but not on one machine's
+    Unix sockets, nor `to_controller`: what serves JAX clients cannot. Raises `OSError` (`TimeoutError` is one),
+    `EOFError`, `HandshakeError`, or `UsageError` for certificates that cannot be used.
     """
     local = address.startswith("unix:")
     call = _Call(secret, hello, None if local or to_controller else ours())

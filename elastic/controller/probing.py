@@ -64,7 +64,9 @@ class Probing:
 
     def _judge(self, members: Sequence[str], cut: Pairs, began: float) -> None:
         left, possible = decide(members, cut, self._snapshots.survives)
-        self._worlds.doubted({host: f"{words(host, members, cut)}; {_ALONE}" for host in left if not possible})
+        self._worlds.cannot_do_without(
+            {host: f"{words(host, members, cut)}; {_ALONE}" for host in left if not possible}
+        )
         if not left:
             self._reached = began
         elif possible and (since := self._overdue_since()) is not None:

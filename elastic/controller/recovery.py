@@ -124,8 +124,9 @@ class Recovery:
                 failure = error if isinstance(error, HostLostError) else failure
                 if isinstance(error, (WorldLost, HostLostError)):
                     kind = "lost"  # Also if it began as a move: that somebody died is told in any case.
-                # Who kills hosts may go on for as long as there are any.
-                attempts += not isinstance(error, (WorldLost, HostLostError)) or failure.by_itself
+                # Who kills hosts may go on for as long as there are any, and who is waited for may stay away.
+                counts = not isinstance(error, (WorldLost, HostLostError)) or failure.by_itself
+                attempts += counts and not self._worlds.indispensable
                 self._worlds.lose_useless()
                 continue
             change = Recovered(

@@ -71,6 +71,8 @@ class Worlds:
         self.hosts: dict[str, Host] = {}
         self.cut_off: dict[str, Host] = {}
         """Those that the run does without because others do not reach them; they are heard, and watched."""
+        self.indispensable: Mapping[str, str] = {}
+        """Those that others do not reach and that cannot be done without, and why."""
         self.moves: list[Move] = []
         """What calls for other hosts, until a world is formed for it."""
         self.joined = asyncio.Event()
@@ -98,8 +100,6 @@ class Worlds:
         """Hosts that computed wrongly and are about to be given up, and why nothing more is placed on them."""
         self._cut: dict[str, tuple[str, float]] = {}
         """From whom each host that was cut off last is so, and since when that may be, on the monotonic clock."""
-        self._doubted: set[str] = set()
-        """Hosts that are cut off and not done without."""
         self._executors: dict[tuple[str, int], tuple[str, int]] = {}
         """(host, pid) -> what the watch knows it by."""
 
@@ -172,16 +172,16 @@ class Worlds:
         self._book.reached(host.id)
         self._take(host, "the other hosts reach it again", BY_PROBES)
 
-    def doubted(self, reasons: Mapping[str, str]) -> None:
-        """Which hosts are cut off and cannot be done without, and why; all others are not, as far as is known."""
-        for id in self._doubted - reasons.keys():
+    def cannot_do_without(self, reasons: Mapping[str, str]) -> None:
+        """Which hosts are `indispensable`; the run stands still until they are reached."""
+        for id in self.indispensable.keys() - reasons.keys():
             if id in self.hosts:
                 self._book.reached(id)
         for id, reason in reasons.items():
-            if id not in self._doubted:
+            if id not in self.indispensable:
                 log.warning("host %s is %s", id, reason)
             self._book.cut(id, reason)
-        self._doubted = set(reasons)
+        self.indispensable = reasons
 
     def ranked(self) -> list[Host]:
         """The hosts, those of the newest world first, by their ranks."""

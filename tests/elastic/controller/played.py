@@ -142,6 +142,8 @@ class PlayedHost:
         return Work(self.id, 1, 0.0)
 
     async def unreached(self, others: Sequence[PlayedHost]) -> set[str]:
+        self._pool.probes += 1
+        self._pool.happened()
         if self.silent:
             raise CopyError(f"host {self.id} does not say")
         return self.cut_off_from.intersection(other.id for other in others)
@@ -421,6 +423,8 @@ class PlayedPool:
         """Whether programs give something else each time."""
         self.spoiled = False
         """Whether the run, and nobody who does it again, gets something wrong on all devices."""
+        self.probes = 0
+        """How often hosts were asked whom they reach."""
         self.fetched: list[tuple[str, str]] = []
         """(host, file) of all that was read from disk."""
         self.saving_s = 0.0
