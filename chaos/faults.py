@@ -26,7 +26,7 @@ class Fault:
     Attributes:
         takes_memory: the copies of arrays in the host's memory are gone, or out of reach for a while.
         lasts: seconds until it is taken back, unless the plan says otherwise; None if it is not taken back.
-        noticed: whether the run must notice it, provided that it lasts at least `NOTICEABLE_S`.
+        noticed: whether the run must notice it, provided that it lasts for `noticeable` seconds.
         ends_run: the run cannot survive it; what is checked is how it ends.
         changes_pool: the hosts must stand in networks of their own, which needs root.
         silent: only a run that verifies its results can find it out.
@@ -43,6 +43,7 @@ class Fault:
     takes_memory: bool = False
     lasts: float | None = None
     noticed: bool = True
+    noticeable: float = 2.0
     ends_run: bool = False
     changes_pool: bool = False
     silent: bool = False
@@ -51,9 +52,6 @@ class Fault:
     changes_disk: bool = False
     signs: tuple[str, ...] = ()
 
-
-NOTICEABLE_S = 2.0
-"""A host that stands still for less than this may go unnoticed."""
 
 POINTS = {
     "compile": "an executor is about to compile a program",
@@ -133,8 +131,8 @@ FAULTS = {
             Target.HOST,
             "the host and the other hosts do not reach each other; controller and etcd reach all; needs root",
             takes_memory=True,
-            lasts=4.0,
-            noticed=False,
+            lasts=8.0,
+            noticeable=5.0,  # Hosts are asked whether they reach each other only when something is overdue.
             changes_pool=True,
         ),
         Fault(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from chaos.faults import FAULTS, NOTICEABLE_S, Fault, Target
+from chaos.faults import FAULTS, Fault, Target
 
 STEP = r"\b(?:step|epoch|iter|iteration)\s*[:=#]?\s*(\d+)"
 """How a line that a script prints tells its step, unless the plan says otherwise; upper or lower case."""
@@ -108,7 +108,7 @@ class Injection:
 
     @property
     def must_be_noticed(self) -> bool:
-        return self.kind.noticed and (self.lasts is None or self.lasts >= NOTICEABLE_S)
+        return self.kind.noticed and (self.lasts is None or self.lasts >= self.kind.noticeable)
 
     def __str__(self) -> str:
         where = f" {'+'.join(self.hosts)}" if self.hosts else ""

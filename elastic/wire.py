@@ -259,22 +259,34 @@ def _tls_error(error: ssl.SSLError, answer: bytes) -> HandshakeError:
 
 
 def dial(
-    address: str, secret: bytes, hello: Any, timeout_s: float | None = None, *, to_controller: bool = False
+    address: str,
+    secret: bytes,
+    hello: Any,
+    timeout_s: float | None = None,
+    *,
+    alive_s: int | None = None,
+    to_controller: bool = False,
 ) -> Channel:
     """A blocking channel to a listener of the pool, proven both ways; `hello` is the first message.
 
     `address` is HOST:PORT or unix:PATH. Nothing on the channel, the connecting included, waits for longer than the
-    timeout, if there is one. With certificates (`elastic.tls`) it is encrypted, but not on one machine's Unix sockets,
-    nor `to_controller`: what serves JAX clients cannot. Raises `OSError` (`TimeoutError` is one), `EOFError`,
-    `HandshakeError`, or `UsageError` for certificates that cannot be used.
+    timeout, if there is one; with `alive_s` only a machine of which nothing is heard for so many seconds is given up,
+    a process that takes its time is not. With certificates (`elastic.tls`) it is encrypted, but not on one machine's
+    Unix sockets, nor `to_controller`: what serves JAX clients cannot. Raises `OSError` (`TimeoutError` is one),
+    `EOFError`, `HandshakeError`, or `UsageError` for certificates that cannot be used.
     """
     local = address.startswith("unix:")
     call = _Call(secret, hello, None if local or to_controller else ours())
-    sock = socket.socket(socket.AF_UNIX) if local else socket.create_connection(parse_address(address), timeout_s)
+    if local:
+        sock = socket.socket(socket.AF_UNIX)
+    else:
+        sock = socket.create_connection(parse_address(address), alive_s if timeout_s is None else timeout_s)
     try:
         sock.settimeout(timeout_s)
         if local:
             sock.connect(address.removeprefix("unix:"))
+        elif alive_s is not None:
+            _watch(sock, alive_s)
         sock.sendall(call.begin())
         while not call.done:
             data = sock.recv(_RECEIVE)
@@ -290,6 +302,14 @@ def dial(
     except BaseException:
         sock.close()
         raise
+
+
+def _watch(sock: socket.socket, seconds: int) -> None:
+    """Has the kernel end the connection when the other kernel has confirmed nothing for so many seconds."""
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 1)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 1)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 1000 * seconds)
 
 
 class Link(asyncio.Protocol):
@@ -449,12 +469,9 @@ class _Calling(asyncio.Protocol):
             self.proven.set_exception(error)
 
 
-async def open_link(
-    address: str, secret: bytes, hello: Any, received: Callable[[Any, Bytes], None], closed: Callable[[str], None]
-) -> Link:
-    """A link to a listener of the pool, proven both ways. Raises as `dial` does."""
+async def connect(address: str) -> socket.socket:
+    """A TCP connection to HOST:PORT, on which nothing was said yet. Raises `OSError` or `ValueError`."""
     loop = asyncio.get_running_loop()
-    call = _Call(secret, hello, ours())
     host, port = parse_address(address)
     infos = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     family, kind, proto, _, target = infos[0]
@@ -463,6 +480,30 @@ async def open_link(
         sock.setblocking(False)
         await loop.sock_connect(sock, target)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+async def open_link(
+    address: str, secret: bytes, hello: Any, received: Callable[[Any, Bytes], None], closed: Callable[[str], None]
+) -> Link:
+    """A link to a listener of the pool, proven both ways. Raises as `dial` does."""
+    return await link_over(await connect(address), secret, hello, received, closed)
+
+
+async def link_over(
+    sock: socket.socket,
+    secret: bytes,
+    hello: Any,
+    received: Callable[[Any, Bytes], None],
+    closed: Callable[[str], None],
+) -> Link:
+    """As `open_link`, over a connection that `connect` has made, and which it owns from now on."""
+    call = _Call(secret, hello, ours())
+    loop = asyncio.get_running_loop()
+    try:
         transport, calling = await loop.create_connection(lambda: _Calling(call, Link(received, closed)), sock=sock)
     except BaseException:
         sock.close()

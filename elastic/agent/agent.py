@@ -7,7 +7,8 @@ health check}, {"wrong_result": what is wrong with a device} - and orders from i
 {"kill": pid}, {"quarantine": what its devices computed wrongly}, and on the host's memory {"send": digests, "to":
 address, "order"}, {"make": jobs, "order"} (see `elastic.agent.parity`), {"keep": digests, "order"}, {"store": [digest,
 path], "mark": of what is held apart or None, "order"}, {"let_go": mark, "order"} and {"fetch": [digest, bytes, path],
-"order"}. When it ends, the executors it used are killed: nobody is left who could tell them anything.
+"order"}; and {"reach": addresses of other agents, "order"}, answered by {"done", "unreached"}. When it ends, the
+executors it used are killed: nobody is left who could tell them anything.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from elastic.agent import blocks, parity
 from elastic.agent.beats import BEAT_S, Beats
 from elastic.agent.copies import ROLE, Receiver, send
 from elastic.agent.device_health import DeviceHealth
+from elastic.agent.reach import Reach
 from elastic.agent.storage import fetch, store
 from elastic.agent.template import Exit, Template
 from elastic.agent.work_meter import WorkMeter
@@ -124,6 +126,8 @@ class Agent:
         """Set when there is another reason why the host must not be used, or none any more."""
         self._unfit = ""
         """The reason that was told last."""
+        self._reach = Reach(settings.secret)
+        self._probes: set[asyncio.Task[None]] = set()
         self._meter = WorkMeter()
         """Of copies."""
         self._disk = DaemonThreads(1, "disk")
@@ -175,8 +179,9 @@ class Agent:
 
     def close(self) -> None:
         """Ends everything on this host."""
-        for task in self._tasks:
+        for task in (*self._tasks, *self._probes):
             task.cancel()
+        self._reach.close()
         self._server.close()
         self._template.close()
         self._receiver.close()
@@ -261,6 +266,13 @@ class Agent:
             self._work_on_disk(order, lambda: store(copies, order["store"]))
         elif "fetch" in order:
             self._work_on_disk(order, lambda: fetch(self._settings.memory, order["fetch"]))
+        elif "reach" in order:
+            probe = asyncio.get_running_loop().create_task(self._probe(order["order"], order["reach"]))
+            self._probes.add(probe)
+            probe.add_done_callback(self._probes.discard)
+
+    async def _probe(self, order: int, addresses: list[str]) -> None:
+        self._tell({"done": order, "problem": None, "unreached": await self._reach.unreached(addresses)})
 
     def _replace_standby(self) -> None:
         if not self._standbys and not self._forking:

@@ -22,13 +22,16 @@ from elastic.status import StatusError
 
 ROLE = "copies"
 
+_ALIVE_S = 5
+"""How long nothing may be heard of the other machine: a thread that sends must not wait for one that is cut off."""
+
 
 def send(memory: Path, digests: Sequence[bytes], address: str, secret: bytes) -> dict[str, Any]:
     """Sends copies to the agent at an address; blocks. The result has the "problem", None if there was none, and under
     "bad" the copies that are not here, or not whole."""
     bad: list[bytes] = []
     try:
-        channel = wire.dial(address, secret, {"role": ROLE})
+        channel = wire.dial(address, secret, {"role": ROLE}, alive_s=_ALIVE_S)
         try:
             for digest in digests:
                 bad = [digest]

@@ -12,6 +12,9 @@ from elastic.controller.watch import Watch
 from membership import State
 
 _STANDS_STILL = (State.SUSPECT, State.FROZEN)
+UNREACHABLE = "unreachable"
+"""Shown of a host that is heard, and that other hosts do not reach."""
+
 _LIVES_ON = (State.FROZEN, State.QUARANTINED)
 """States in which it may be gone from the run and come back."""
 
@@ -21,8 +24,8 @@ class _Entry:
     host: Host
     joined: float
     restarts: int
-    end: tuple[State, str] | None = None
-    """How it ended, and why, once it is gone."""
+    end: tuple[str, str] | None = None
+    """How it ended, and why, once it is gone or cut off."""
 
 
 class HostBook:
@@ -43,6 +46,14 @@ class HostBook:
         if entry is not None:
             state = self._watch.hosts[id].state if id in self._watch.hosts else State.DEAD
             entry.end = state if state in _LIVES_ON else State.DEAD, reason
+
+    def cut(self, id: str, reason: str) -> None:
+        """Others do not reach it."""
+        self._entries[id].end = UNREACHABLE, reason
+
+    def reached(self, id: str) -> None:
+        """They do again."""
+        self._entries[id].end = None
 
     def left(self, id: str) -> None:
         """It went as announced; it is not missed."""

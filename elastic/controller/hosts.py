@@ -82,6 +82,8 @@ class Host:
         self._changed = asyncio.Event()
         self._numbers = itertools.count(1)
         self._orders: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self._ordered: dict[int, float] = {}
+        """When each was given, the oldest first."""
         self._needed_by: set[asyncio.Future[dict[str, Any]]] = set()
         """Orders of other hosts that cannot be carried out without this one."""
         self.on_drain: Callable[[str], None] = lambda _: None
@@ -193,6 +195,18 @@ class Host:
         bad if the file is."""
         self._done(await self._order({"fetch": [(digest, size, path)]}))
 
+    async def unreached(self, others: Sequence[Host]) -> set[str]:
+        """Has it try to reach other hosts; the ids of those that it does not. Raises `CopyError` if it is gone."""
+        said = await self._order({"reach": [other.address for other in others]})
+        self._done(said)
+        unreached = set(said["unreached"])
+        return {other.id for other in others if other.address in unreached}
+
+    @property
+    def asked_since(self) -> float | None:
+        """When the oldest order was given that is not carried out, on the monotonic clock; None if all are."""
+        return next(iter(self._ordered.values()), None)
+
     def take_work(self) -> Work:
         """What copies have cost since this was asked last, as far as it has told."""
         seconds, self._seconds = self._seconds, 0.0
@@ -202,7 +216,7 @@ class Host:
         """Gives an order; what the agent said when it was done, or that another host it needs is gone."""
         number = next(self._numbers)
         done: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
-        self._orders[number] = done
+        self._orders[number], self._ordered[number] = done, time.monotonic()
         if self.failure is None:
             self._link.send(wire.frame({**order, "order": number}))
         else:
@@ -212,6 +226,7 @@ class Host:
         try:
             said = await done
         finally:
+            del self._ordered[number]
             if other is not None:
                 other._needed_by.discard(done)
         self._seconds += said.get("seconds", 0.0)
@@ -220,6 +235,15 @@ class Host:
     def _done(self, said: dict[str, Any]) -> None:
         if said["problem"]:
             raise CopyError(f"host {self.id}: {said['problem']}", said.get("bad", ()))
+
+    def give_up_orders(self, problem: str) -> None:
+        """Waits for nothing any more that it was told, nor for what others were told that they need it for."""
+        orders, self._orders = self._orders, {}
+        own = ((done, problem) for done in orders.values())
+        others = ((done, f"host {self.id}: {problem}") for done in self._needed_by)
+        for done, why in (*own, *others):
+            if not done.done():
+                done.set_result({"problem": why})
 
     def close(self) -> None:
         self._link.close()
@@ -266,11 +290,6 @@ class Host:
     def _gone(self, reason: str) -> None:
         self.failure = f"its agent is gone: {reason}"
         self._standbys.clear()
-        orders, self._orders = self._orders, {}
-        own = ((done, self.failure) for done in orders.values())
-        others = ((done, f"host {self.id}: {self.failure}") for done in self._needed_by)
-        for done, problem in (*own, *others):
-            if not done.done():
-                done.set_result({"problem": problem})
+        self.give_up_orders(self.failure)
         self._changed.set()
         self._lost(self.id, self.failure)

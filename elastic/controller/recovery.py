@@ -95,7 +95,7 @@ class Recovery:
         """Forms worlds until one has been told everything."""
         began = began or time.monotonic()
         noticed = now_text()
-        attempts, lack = 0, ""
+        attempts, lack, pause = 0, "", _FIRST_PAUSE_S
         while attempts < _MOST_ATTEMPTS:
             self.doing = "moving" if kind == "moved" else "recovering"
             self.cause = f"host {failure.host}: {failure.reason}" if failure.host else failure.reason
@@ -128,11 +128,13 @@ class Recovery:
                 somebody_died = isinstance(error, (WorldLost, HostLostError))
                 if somebody_died:
                     kind = "lost"  # Also if it began as a move: that somebody died is told in any case.
-                # Who kills hosts may go on for as long as there are any.
-                attempts += not somebody_died or failure.by_itself
+                # Who kills hosts may go on for as long as there are any, and who is waited for may stay away.
+                counts = not somebody_died or failure.by_itself
+                attempts += counts and not self._worlds.indispensable
                 self._worlds.lose_useless()
                 if not somebody_died:  # A host that has no memory left may soon have some again.
-                    await asyncio.sleep(min(_FIRST_PAUSE_S * 2**attempts, _LONGEST_PAUSE_S))
+                    await asyncio.sleep(pause)
+                    pause = min(2 * pause, _LONGEST_PAUSE_S)
                 continue
             change = Recovered(
                 kind,

@@ -4,6 +4,7 @@ line        what was asked, in order, and the world that is told of it
 worlds      the hosts, and worlds formed of them and ended
 recovery    from one world to the next
 saving      when arrays are saved, and moves to other hosts
+probing     hosts that do not reach each other
 verifying   what was computed, executed again and compared
 snapshots   how they are saved and brought back
 durable     how snapshots are stored on disk
@@ -30,6 +31,7 @@ from elastic.controller.hosts import Host
 from elastic.controller.line import Line
 from elastic.controller.named_saves import NamedSaves
 from elastic.controller.placement import Placement, Policy
+from elastic.controller.probing import Probing
 from elastic.controller.programs import ProgramTable
 from elastic.controller.recovery import Recovery
 from elastic.controller.replay import Verification
@@ -139,7 +141,9 @@ class Run:
         )
         self.saves = NamedSaves(self._worlds.hosts, line.ask, self._host_of, self._start)
         """Checkpoints that the client asks for."""
-        self._keeps_saving: asyncio.Task[None] | None = None
+        self._probing = Probing(self._worlds, self._snapshots)
+        self._keeps: list[asyncio.Task[None]] = []
+        """What goes on for as long as the run does."""
 
     async def start(self, hosts: int) -> None:
         """Forms the first world when so many hosts have joined.
@@ -153,6 +157,7 @@ class Run:
         if not self.virtual_devices:
             self._line.virtual_devices = sum(host.devices for host in list(members.values())[:hosts])
         self._worlds.moves.clear()
+        self._keeps.append(self._start(self._probing.keep()))
         try:
             world = await self._worlds.form(self.virtual_devices)
         except NoPlacementError as error:
@@ -167,15 +172,15 @@ class Run:
             slices = (rank for rank, _ in world.placement.owners)
             self.devices = [{**device, "slice": rank} for device, rank in zip(world.devices, slices, strict=True)]
         self._line.use(world)
-        self._keeps_saving = self._start(self._saving.keep_on())
+        self._keeps.append(self._start(self._saving.keep_on()))
 
     def close(self) -> None:
         """Kills the executors."""
         self._recovery.close()
         if self._verifying is not None:
             self._verifying.close()
-        if self._keeps_saving is not None:
-            self._keeps_saving.cancel()
+        for task in self._keeps:
+            task.cancel()
         self._line.now = None
         self._worlds.close()
 

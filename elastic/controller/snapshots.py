@@ -246,6 +246,20 @@ class Snapshots:
                     holders.discard(id)
                     self.exposed = True
 
+    def held_by(self, id: str) -> list[Digest]:
+        """What a host holds of it, and of others that are kept."""
+        homes = (snapshot.homes for snapshot in self._all_kept())
+        return list(dict.fromkeys(digest for of in homes for digest, holders in of.items() if id in holders))
+
+    def survives(self, without: Collection[str]) -> bool:
+        """Whether all of it can still be had without these hosts."""
+        homes = {digest: self._living(holders).difference(without) for digest, holders in self.committed.homes.items()}
+        found = self._parity.rebuildable(self.committed.stripes, homes)
+        stored = self.files.keys() - self._bad_files.keys()
+        return all(
+            homes[digest] or digest in found or digest in stored for digest in _shards(self.committed.records.values())
+        )
+
     def host_holds(self, id: str, digests: Iterable[Digest]) -> None:
         """A host has these in its memory already."""
         for digest in digests:

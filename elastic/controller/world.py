@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -261,6 +262,11 @@ class World:
         """True while a host takes commands more slowly than they are sent."""
         return any(member.link.congested for member in self._members)
 
+    @property
+    def asked_since(self) -> float | None:
+        """When the oldest request was sent that is not answered, on the monotonic clock; None if all are."""
+        return next((gather.since for gather in self._waiting.values()), None)
+
     def _owners_of(self, devices: tuple[int, ...]) -> tuple[_Member, ...]:
         self._check(devices)
         ranks = self.placement.ranks(devices)
@@ -372,10 +378,11 @@ _EXPLANATION_S = 0.3
 class _Gather:
     """The answers of several hosts to one request."""
 
-    __slots__ = ("_answer", "_result", "error", "missing")
+    __slots__ = ("_answer", "_result", "error", "missing", "since")
 
     def __init__(self, missing: int, answer: Answer) -> None:
         self.missing = missing
+        self.since = time.monotonic()
         self._answer = answer
         self.error: StatusError | None = None
         self._result: tuple[Any, wire.Bytes] | None = None

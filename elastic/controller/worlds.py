@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,8 +23,13 @@ from elastic.controller.watch import Watch
 from elastic.controller.world import World
 from elastic.errors import HostLostError, PoolError
 
+log = logging.getLogger(__name__)
+
 AGENT_CLOSED = "the controller: its agent's connection closed"
 """How most losses are noticed."""
+
+BY_PROBES = "the hosts, which tried to reach each other"
+"""How is noticed who is cut off from other hosts, and who is not any more."""
 
 
 class NoPlacementError(PoolError):
@@ -63,6 +69,10 @@ class Worlds:
         nothing any more, or is of no use, and `failed(error)` once for each world that breaks.
         """
         self.hosts: dict[str, Host] = {}
+        self.cut_off: dict[str, Host] = {}
+        """Those that the run does without because others do not reach them; they are heard, and watched."""
+        self.indispensable: Mapping[str, str] = {}
+        """Those that others do not reach and that cannot be done without, and why."""
         self.moves: list[Move] = []
         """What calls for other hosts, until a world is formed for it."""
         self.joined = asyncio.Event()
@@ -88,6 +98,8 @@ class Worlds:
         self._aside = itertools.count(1)
         self._barred: dict[str, str] = {}
         """Hosts that computed wrongly and are about to be given up, and why nothing more is placed on them."""
+        self._cut: dict[str, tuple[str, float]] = {}
+        """From whom each host that was cut off last is so, and since when that may be, on the monotonic clock."""
         self._executors: dict[tuple[str, int], tuple[str, int]] = {}
         """(host, pid) -> what the watch knows it by."""
 
@@ -101,14 +113,19 @@ class Worlds:
         self._watch.begin(host.id, host.incarnation, lambda reason: self._host_silent(host, reason))
         host.on_beat = lambda moved: self._heard(host, moved)
         host.on_wrong_result = lambda check: self._watch.wrong_result(host.id, host.incarnation, check)
+        self._take(host, "it joined", "its registration in the pool")
+
+    def _take(self, host: Host, reason: str, detected_by: str) -> None:
         history.tell("joined", host=host.id, incarnation=host.incarnation, pid=host.pid)
-        self.moves.append(Move(host.id, "it joined", "its registration in the pool"))
+        self.moves.append(Move(host.id, reason, detected_by))
         self.joined.set()
 
     def drain(self, id: str, reason: str) -> None:
         """A host is about to go."""
         host = self.hosts.get(id)
-        if host is not None and not host.draining:
+        if id in self.cut_off:
+            self._let_go(self.cut_off.pop(id))
+        elif host is not None and not host.draining:
             host.draining = True
             self.moves.append(Move(id, reason, "the host itself, which announced it"))
 
@@ -121,15 +138,61 @@ class Worlds:
 
     def lose(self, id: str, reason: str, detected_by: str) -> None:
         """A host's agent is gone, and with it all that ran there."""
-        host = self.hosts.pop(id, None)
+        host = self.hosts.pop(id, None) or self.cut_off.pop(id, None)
         if host is not None:
+            self._cut.pop(id, None)
             history.tell("gone", host=id, reason=reason)
             self._book.lost(id, reason)
             self._watch.end(id, host.incarnation)
+        self._lost(id, reason, detected_by)
+
+    def _lost(self, id: str, reason: str, detected_by: str) -> None:
         self.on_lost(id)
         for world in self._worlds:
             if id in world.placement.hosts:
                 world.lost(id, reason, detected_by)
+
+    def cut(self, id: str, words: str, since: float) -> None:
+        """Does without a host that others do not reach, such as "cut off from h0, h2", for as long as that is so.
+
+        Nothing may have been answered since a time of the monotonic clock.
+        """
+        host = self.cut_off[id] = self.hosts.pop(id)
+        self._cut[id] = words, since
+        reason = f"it is {words}"
+        history.tell("gone", host=id, reason=reason)
+        self._book.cut(id, reason)
+        host.give_up_orders(reason)
+        self._lost(id, reason, BY_PROBES)
+
+    def reached(self, host: Host) -> None:
+        """A host that was cut off takes part again from the next world on."""
+        self.hosts[host.id] = self.cut_off.pop(host.id)
+        self._cut.pop(host.id)
+        self._book.reached(host.id)
+        self._take(host, "the other hosts reach it again", BY_PROBES)
+
+    def cannot_do_without(self, reasons: Mapping[str, str]) -> None:
+        """Which hosts are `indispensable`; the run stands still until they are reached."""
+        for id in self.indispensable.keys() - reasons.keys():
+            if id in self.hosts:
+                self._book.reached(id)
+        for id, reason in reasons.items():
+            if id not in self.indispensable:
+                log.warning("host %s is %s", id, reason)
+            self._book.cut(id, reason)
+        self.indispensable = reasons
+
+    def ranked(self) -> list[Host]:
+        """The hosts, those of the newest world first, by their ranks."""
+        placed = self.placement.hosts if self.placement else ()
+        ids = dict.fromkeys([*(id for id in placed if id in self.hosts), *self.hosts])
+        return [self.hosts[id] for id in ids]
+
+    def asked_since(self) -> float | None:
+        """When the oldest question or order was sent that is not done, on the monotonic clock; None if all are."""
+        asked = [*(world.asked_since for world in self._worlds), *(host.asked_since for host in self.hosts.values())]
+        return min((since for since in asked if since is not None), default=None)
 
     def lose_useless(self) -> None:
         """Does without the hosts that cannot have executors any more."""
@@ -146,15 +209,20 @@ class Worlds:
     def release(self) -> None:
         """Lets go of hosts that drained, now that all they held is elsewhere."""
         for id in self.left:
-            host = self.hosts.pop(id)
-            self._watch.end(id, host.incarnation)
-            history.tell("left", host=id)
-            self._book.left(id)
-            self.on_lost(id)
-            self._released(id)
+            self._let_go(self.hosts.pop(id))
+
+    def _let_go(self, host: Host) -> None:
+        self._watch.end(host.id, host.incarnation)
+        history.tell("left", host=host.id)
+        self._book.left(host.id)
+        self.on_lost(host.id)
+        self._released(host.id)
 
     def silence(self, host: str, now: float) -> float:
-        """Seconds since the last sign of life of a host or of its executor, whichever was silent for longer."""
+        """Seconds since the last sign of life of a host or of its executor, whichever was silent for longer; or since
+        it may be cut off."""
+        if host in self._cut:
+            return now - self._cut[host][1]
         executors = [name for (owner, _), (name, _) in self._executors.items() if owner == host]
         return max(filter(None, (self._watch.silence(name, now) for name in (host, *executors))), default=0.0)
 
@@ -245,6 +313,7 @@ class Worlds:
             Candidate(host.id, host.devices, barred=self._barred.get(host.id) or _leaving(host, also_leaving))
             for host in self.hosts.values()
         ]
+        candidates += [Candidate(host.id, host.devices, barred=self._cut[host.id][0]) for host in self.cut_off.values()]
         return place(self.generation, candidates, virtual_devices, self.placement, self.policy)
 
     def end(self, world: World) -> None:

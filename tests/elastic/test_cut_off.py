@@ -1,4 +1,4 @@
-"""Hosts whose cable is pulled under a run, and that come back; in network namespaces of this machine."""
+"""Hosts that are cut off under a run, from all or from each other, and come back; in network namespaces."""
 
 import secrets
 import sys
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from chaos.network import Network, missing
+from chaos.network import GATEWAY, Network, missing
 from elastic.pool_secret import FILE
 from membership import PASSWORD_FILE
 from tests.elastic.hosts import Command
@@ -32,7 +32,20 @@ print(np.asarray(x).tobytes().hex())
 """
 
 
-def test_a_run_goes_on_without_a_host_that_is_cut_off_and_uses_it_again_when_it_is_back():
+EVERYBODY = [("h2", other) for other in ("h1", GATEWAY)]
+PEERS = [("h2", "h1")]
+
+
+@pytest.mark.parametrize(
+    ("others", "loss", "back"),
+    [
+        # It was cut off from etcd, too: its lease is over, and it registers as another incarnation.
+        pytest.param(EVERYBODY, "silent", "it joined", id="from all"),
+        pytest.param(PEERS, "it is cut off from h1", "the other hosts reach it again", id="from the other host"),
+    ],
+)
+def test_a_run_goes_on_without_a_host_that_is_cut_off_and_uses_it_again_when_it_is_back(others, loss, back):
+    ways = [*others, *((receiver, sender) for sender, receiver in others)]
     with tempfile.TemporaryDirectory(prefix="c", dir="/dev/shm") as path, Network(["h1", "h2"]) as network:
         directory = Path(path)
         (directory / "base").mkdir()
@@ -43,15 +56,15 @@ def test_a_run_goes_on_without_a_host_that_is_cut_off_and_uses_it_again_when_it_
         try:
             pool = str(ready_line(server)["address"])
             environment = {FILE: str(secret), PASSWORD_FILE: str(secret), "ELASTIC_RUN_BASE": str(directory / "base")}
-            output = play(pool, environment, network, directory)
+            output = play(pool, environment, network, directory, ways, loss, back)
         finally:
             server.kill()
             server.wait()
     assert output == undisturbed()
 
 
-def play(pool, environment, network, directory):
-    """What the script prints while one of its two hosts is cut off and comes back."""
+def play(pool, environment, network, directory, ways, loss, back):
+    """What the script prints while one of its two hosts is cut off, is lost for that, and comes back."""
 
     def host(name):
         options = ("host", "--pool", pool, "--id", name, "--listen", f"{network.address(name)}:0")
@@ -65,13 +78,12 @@ def play(pool, environment, network, directory):
             "run", "--pool", pool, "--hosts=2", str(directory / "script.py"), go, environment=environment
         ) as run:
             run.wait_for("step 20 ")
-            network.cut("h2")
-            run.wait_for("host h2 was lost: ")
-            Path(f"{go}-20").touch()
+            network.sever(ways)
+            Path(f"{go}-20").touch()  # Who computes nothing needs no other host.
+            assert loss in run.wait_for("host h2 was lost: ")
             run.wait_for("step 40 ")  # Without it.
-            network.heal("h2")
-            # It was cut off from etcd, too: its lease is over, and it registers as another incarnation.
-            run.wait_for("host h2 changed: it joined")
+            network.mend(ways)
+            run.wait_for(f"host h2 changed: {back}")
             Path(f"{go}-40").touch()
             assert run.finish() == 0, run.text
             assert sum("was lost" in line for line in run.lines) == 1, run.text

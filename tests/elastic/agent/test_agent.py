@@ -65,6 +65,14 @@ def test_a_standby_that_is_wanted_comes_once(agent):
         assert len({pid, second, third}) == 3
 
 
+def test_an_agent_says_whom_it_does_not_reach(agent):
+    with agent.controller() as (controller, *_), socket.create_server(("127.0.0.1", 0), backlog=0) as full:
+        nobody = f"127.0.0.1:{full.getsockname()[1]}"
+        with socket.create_connection(full.getsockname()):  # There is room for one.
+            controller.channel.send({"reach": [agent.address, nobody], "order": 7})
+            assert controller.hear() == {"done": 7, "problem": None, "unreached": [nobody]}
+
+
 def test_executors_that_a_controller_used_die_with_its_connection_and_standbys_live(agent):
     with agent.controller() as (controller, pid, _):
         controller.channel.send({"use": pid})

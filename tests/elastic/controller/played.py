@@ -71,6 +71,11 @@ class PlayedHost:
         """What it keeps under marks."""
         self.kept: list[set[bytes]] = []
         """What it was told to keep, each time."""
+        self.asked_since: float | None = None
+        self.cut_off_from: set[str] = set()
+        """Hosts that it does not reach."""
+        self.silent = False
+        """Whether it does not say whom it reaches."""
         self.executors: list[PlayedExecutor] = []
         self._pool = pool
         self._pids = itertools.count(1000 * self.incarnation)
@@ -135,6 +140,15 @@ class PlayedHost:
 
     def take_work(self) -> Work:
         return Work(self.id, 1, 0.0)
+
+    async def unreached(self, others: Sequence[PlayedHost]) -> set[str]:
+        self._pool.probes += 1
+        self._pool.happened()
+        if self.silent:
+            raise CopyError(f"host {self.id} does not say")
+        return self.cut_off_from.intersection(other.id for other in others)
+
+    def give_up_orders(self, problem: str) -> None: ...
 
     async def store_files(self, files: Sequence[tuple[bytes, str]], mark: int | None = None) -> None:
         copies = self.memory if mark is None else self.marked.get(mark, {})
@@ -409,6 +423,8 @@ class PlayedPool:
         """Whether programs give something else each time."""
         self.spoiled = False
         """Whether the run, and nobody who does it again, gets something wrong on all devices."""
+        self.probes = 0
+        """How often hosts were asked whom they reach."""
         self.fetched: list[tuple[str, str]] = []
         """(host, file) of all that was read from disk."""
         self.saving_s = 0.0

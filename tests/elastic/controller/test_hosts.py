@@ -238,6 +238,55 @@ def test_copies_to_a_host_that_is_lost_meanwhile_are_an_error_though_the_sender_
     run(main())
 
 
+def test_a_host_says_whom_it_does_not_reach():
+    async def main():
+        async with stage() as one, stage() as two, stage() as three:
+            asking = asyncio.create_task(one.host.unreached([two.host, three.host]))
+            (order, _) = await one.agent.read()
+            assert order == {"reach": [two.host.address, three.host.address], "order": order["order"]}
+            two.host.id, three.host.id = "h2", "h4"
+            one.agent.write({"done": order["order"], "problem": None, "unreached": [three.host.address]})
+            assert await asking == {"h4"}
+
+    run(main())
+
+
+def test_an_order_is_known_to_be_overdue_until_it_is_carried_out():
+    async def play(stage, host, agent):
+        assert host.asked_since is None
+        before = time.monotonic()
+        orders = []
+        for _ in range(2):
+            orders.append(asyncio.create_task(host.keep_copies([])))
+            await agent.read()
+        first = host.asked_since
+        assert before <= first <= time.monotonic()
+        agent.write({"done": 1, "problem": None})
+        await orders[0]
+        assert host.asked_since > first
+        agent.write({"done": 2, "problem": None})
+        await orders[1]
+        assert host.asked_since is None
+
+    on_a_stage(play)
+
+
+def test_copies_to_and_from_a_host_that_is_cut_off_are_not_waited_for():
+    async def main():
+        async with stage() as one, stage() as other:
+            sends = [one.host.send_copies([b"x"], other.host), other.host.send_copies([b"y"], one.host)]
+            sending = [asyncio.create_task(send) for send in sends]
+            await one.agent.read()
+            await other.agent.read()
+            other.host.give_up_orders("it is cut off from h1")
+            for send in sending:
+                with pytest.raises(CopyError, match="it is cut off from h1"):
+                    await send
+            assert (one.host.failure, other.host.failure) == (None, None)
+
+    run(main())
+
+
 def test_blocks_are_made_and_what_was_bad_is_told():
     async def play(stage, host, agent):
         making = asyncio.create_task(host.make_blocks([{"want": 3}, {"want": 0}]))

@@ -390,6 +390,38 @@ def test_a_host_that_comes_back_with_its_memory_counts_again(stage):
     assert stage.restore() == {(5, 0): b"x"}
 
 
+def test_it_survives_the_loss_of_hosts_for_as_long_as_others_hold_everything(stage):
+    assert stage.snapshots.survives(["h0", "h1", "h2"])  # Of nothing.
+    stage.put(5, b"x", 0)
+    homes = stage.commit().homes[digest_of(b"x")]
+    assert all(stage.snapshots.survives([id]) for id in stage.hosts)
+    assert not stage.snapshots.survives(homes)
+    other = next(iter(homes - {"h0"}))
+    stage.lose(other)
+    assert not stage.snapshots.survives(["h0"])
+
+
+def test_it_survives_what_parity_can_give_back():
+    with contextlib.closing(Stage(hosts=4, devices=8, protection="parity=2+1")) as stage:
+        for device in range(0, 8, 2):
+            stage.put(device, bytes([device]) * 100, device)
+        stage.commit()
+        assert all(stage.snapshots.survives([id]) for id in stage.hosts)
+        assert not stage.snapshots.survives(["h0", "h1", "h2"])
+
+
+def test_what_a_host_held_counts_again_when_it_is_back(stage):
+    stage.put(5, b"x", 0)
+    stage.put(6, b"y", 2)
+    stage.commit()
+    held = stage.snapshots.held_by("h1")
+    assert digest_of(b"y") in held
+    stage.snapshots.host_lost("h1")
+    assert stage.snapshots.held_by("h1") == []
+    stage.snapshots.host_holds("h1", held)
+    assert set(stage.snapshots.held_by("h1")) == set(held)
+
+
 def test_what_a_loss_left_with_one_home_is_protected_again(stage):
     for device in range(6):
         stage.put(7, bytes([device]) * 10, device)
