@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 _VERIFIED, _START, _END = "verified", "where what is executed again begins", "where it ends"
 """Snapshots whose copies hosts have to keep."""
 
-_AHEAD_S = 5.0
+_AHEAD_S = 3.0
 """How long the run goes on, at least, before it waits for what is executed again. As far as it gets ahead, so long the
 next interval is: both share the processors, so without an end each would be longer than the one before."""
 
