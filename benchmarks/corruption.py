@@ -141,6 +141,7 @@ def flips(args: argparse.Namespace, directory: Path, lot: random.Random) -> tupl
             if flip["found"]:
                 training.until_verified()
             flip["to_step"] = training.steps[-1].number
+        training.wait_for_steps(20)  # All of which must be right.
         return found, training
     finally:
         training.stop()
@@ -214,7 +215,7 @@ def judged(found: list[dict[str, Any]], training: Verified, losses: dict[int, st
         "seconds_to_find": statistics.median([flip["seconds"] for flip in found if flip["found"]] or [0.0]),
         "wrong_losses_read": len(wrong),
         "of_steps": last,
-        "right_at_the_end": not any(step > last - 1 for step in wrong),
+        "right_at_the_end": not any(step > last for step in wrong),
     }
 
 
@@ -230,7 +231,7 @@ def run(args: argparse.Namespace, directory: Path) -> dict[str, Any]:
         began = time.monotonic()
         found, training = flips(args, directory, random.Random(args.seed))
         print(f"{len(found)} flips took {time.monotonic() - began:.0f} s", flush=True)
-        losses = right_losses(args, directory, max(flip["to_step"] for flip in found))
+        losses = right_losses(args, directory, training.steps[-1].number)
         report["flips"], report["trials"] = judged(found, training, losses), found
     if args.clean:
         began = time.monotonic()
