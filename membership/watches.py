@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import logging
 from collections import deque
 from collections.abc import AsyncIterator, Coroutine, Iterable
 from typing import Self
@@ -22,6 +23,8 @@ from membership.kv import KeyRange
 from membership.listing import read_listing
 from membership.proto import etcd_pb2 as pb
 from membership.streams import Stream, hold_open
+
+_log = logging.getLogger(__name__)
 
 WatchStream = Stream[pb.WatchRequest, pb.WatchResponse]
 
@@ -163,6 +166,7 @@ class Watches:
                 continue
             news = watch.cursor.receive(message)
             if isinstance(news, MustRelist):
+                _log.warning("the watch of %s begins anew: %s", watch.cursor.keys, news.reason)
                 self._cancel(watch)
                 watch.must_relist = news.reason
                 self._begin(watch)

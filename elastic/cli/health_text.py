@@ -20,6 +20,7 @@ _STATES = {
     "suspect": "warn",
     "quarantined": "warn",
     "frozen": "bad",
+    "unreachable": "bad",
     "dead": "bad",
     "down": "bad",
 }

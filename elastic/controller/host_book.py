@@ -7,14 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from elastic.controller.hosts import Host
-from elastic.controller.status_report import HostFacts
+from elastic.controller.status_report import UNREACHABLE, HostFacts
 from elastic.controller.watch import Watch
 from membership import State
 
 _STANDS_STILL = (State.SUSPECT, State.FROZEN)
-UNREACHABLE = "unreachable"
-"""Shown of a host that is heard, and that other hosts do not reach."""
-
 _LIVES_ON = (State.FROZEN, State.QUARANTINED)
 """States in which it may be gone from the run and come back."""
 

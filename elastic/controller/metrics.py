@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, disable_cre
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from chaos import Event
+from elastic.controller.status_report import UNREACHABLE
 from membership import State
 
 TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -118,7 +119,7 @@ class _FromReport:
 def _hosts(found: Report) -> Metric:
     hosts = GaugeMetricFamily("elastic_hosts", "Hosts that take part or did, by state.", labels=["state"])
     states = [host["state"] for host in found["hosts"]]
-    for state in State:
+    for state in (*State, UNREACHABLE):
         hosts.add_metric([str(state)], states.count(str(state)))
     return hosts
 

@@ -14,6 +14,9 @@ from elastic.controller.findings import VerifiedFacts
 
 HEALTHY, DEGRADED, DOWN = "healthy", "degraded", "down"
 
+UNREACHABLE = "unreachable"
+"""The state of a host that is heard, and that other hosts do not reach."""
+
 _LIVES = ("joining", "healthy", "draining")
 """States of a host that does what it should."""
 
@@ -25,7 +28,7 @@ class HostFacts:
     Attributes:
         id: its name in the pool.
         incarnation: etcd's revision of its registration.
-        state: a value of `membership.host_state.State`.
+        state: a value of `membership.host_state.State`, or `UNREACHABLE`.
         reason: why it is in that state.
         address: of its agent.
         agent_pid: on its own machine, as is `executor_pid`, which is None while it is in no world.
