@@ -221,6 +221,8 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="a rough answer in about two minutes")
     parser.add_argument("--out", type=Path, help="also write all numbers as JSON")
     args = parser.parse_args(argv)
+    if unknown := set(args.kinds) - LOSSES.keys() - RESTARTS.keys():
+        parser.error(f"there is no kind {', '.join(sorted(unknown))}; there are {kinds}")
     args.rounds = args.rounds or (2 if args.quick else 5)
     args.kills = args.kills or (1 if args.quick else 5)
     return args

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from chaos.faults import FAULTS
 from chaos.history import Event
 
 
@@ -40,9 +41,8 @@ class Copies:
             self._holders, self._stripes = [], []
         elif event.kind == "stored":
             self.stored = self._stores
-        elif event.kind == "injected" and event["fault"] == "rot-checkpoint":
-            self.stored = False
-        elif event.kind == "injected" and event["fault"] in ("rot-copy", "rot-parity"):
+        elif event.kind == "injected" and FAULTS[event["fault"]].rots:
+            self.stored = self.stored and bool(event.hosts)
             self._take_away(set(event.hosts))
 
     @property

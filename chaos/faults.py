@@ -33,6 +33,7 @@ class Fault:
         spares_hosts: no host is given up for it, so that it is no cause for one that is.
         stored: it hits what a run with `checkpoint_every` has on disk, or does with its disk.
         changes_disk: the run's checkpoints must be on a disk of their own, which needs root.
+        rots: bits change in what the hosts keep, or, if it hits no host, in what is on disk.
         signs: the kinds of events that show that it was noticed; empty if that is shown by a host, or the world, that
             is given up.
     """
@@ -50,6 +51,7 @@ class Fault:
     spares_hosts: bool = False
     stored: bool = False
     changes_disk: bool = False
+    rots: bool = False
     signs: tuple[str, ...] = ()
 
 
@@ -244,6 +246,7 @@ FAULTS = {
             "one bit of each copy of arrays in the host's memory is changed; who restores from it finds that",
             takes_memory=True,
             noticed=False,
+            rots=True,
             signs=("bad_copy",),
         ),
         Fault(
@@ -252,6 +255,7 @@ FAULTS = {
             "one bit of each block of parity in the host's memory is changed; who restores from it finds that",
             takes_memory=True,
             noticed=False,
+            rots=True,
             signs=("bad_copy",),
         ),
         Fault(
@@ -260,6 +264,7 @@ FAULTS = {
             "one bit of each array in the newest checkpoint on disk is changed; who restores from it finds that",
             noticed=False,
             stored=True,
+            rots=True,
             signs=("bad_file",),
         ),
         Fault("kill-controller", Target.RUN, "the controller gets SIGKILL, which ends the run", ends_run=True),

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from chaos.checkers.liveness import name_of
 from chaos.checkers.verdict import Evidence, Verdict, verdict
 from chaos.copies import Copies
+from chaos.faults import FAULTS
 from chaos.history import History
 
 _SETTLES_S = 0.5
@@ -39,7 +40,7 @@ def _untrue_copies(history: History) -> Iterator[str]:
     """Copies and files that were bad, though nothing was done to them."""
     rotten: set[str] = set()
     for event in history:
-        if event.kind == "injected" and event["fault"].startswith("rot-"):
+        if event.kind == "injected" and FAULTS[event["fault"]].rots:
             rotten.update(event.hosts or ("",))  # What is on disk is of no host.
         elif event.kind == "bad_copy" and event.host not in rotten:
             yield f"the copy {event['digest']} on {event.host} was bad, and nothing had been done to it"
@@ -51,8 +52,7 @@ def _untrue_returns(history: History, stores: bool) -> Iterator[str]:
     """What was read from disk, though hosts were said to hold it."""
     copies = Copies()
     for event in history if stores else ():
-        rotten = event.kind == "injected" and event["fault"].startswith("rot-")
-        if rotten:
+        if event.kind == "injected" and FAULTS[event["fault"]].rots:
             return  # What hosts hold may be worth nothing, whatever the controller knows.
         if event.kind == "went_back" and copies.whole:
             yield f"the run went back to operation {event['operation']}, though hosts were said to hold everything"
@@ -63,7 +63,7 @@ def _untrue_checkpoints(history: History) -> Iterator[str]:
     """What is said to have been stored while the disk took nothing."""
     ends = {event["number"]: event.at for event in history.of("reverted")}
     for fault in history.of("injected"):
-        if fault["fault"] in ("disk-full", "disk-read-only"):
+        if FAULTS[fault["fault"]].changes_disk:
             begin, end = fault.at + _SETTLES_S, ends.get(fault["number"], history.ended)
             for event in history.of("stored"):
                 if begin < event.at - event["seconds"] and event.at < end:
@@ -72,7 +72,7 @@ def _untrue_checkpoints(history: History) -> Iterator[str]:
 
 def _left(name: str, history: History) -> Iterator[str]:
     """What was found on disk when a run had ended."""
-    rotten = any(event["fault"] == "rot-checkpoint" for event in history.of("injected"))
+    rotten = any(FAULTS[event["fault"]].rots and not event.hosts for event in history.of("injected"))
     for event in history.of("checkpoints"):
         if not rotten:
             yield from (f"a checkpoint of the run {name} is not whole: {problem}" for problem in event["bad"])

@@ -149,7 +149,6 @@ class Agent:
         self._receiver = Receiver(memory, self._meter)
         environment = executor_environment(dict(os.environ))
         environment[host_memory.DIRECTORY] = str(memory)
-        environment[fault_points.HOST] = self._settings.id
         self._template = Template(
             self._host,
             self._settings.log,

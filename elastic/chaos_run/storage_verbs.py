@@ -9,7 +9,7 @@ from operator import methodcaller
 from pathlib import Path
 
 from chaos import Disk, DiskError, Injection
-from elastic import fault_points
+from elastic import fault_points, host_memory
 from elastic.chaos_run.live_run import LiveRun
 from elastic.chaos_run.rot import rot
 
@@ -19,9 +19,6 @@ _SLOW_S = 4.0
 _AGAIN_S = 0.1
 """How often a disk is made full or read-only again: what was being written may have prevented it, and what was removed
 has made room."""
-
-_DIGEST_LETTERS = 32
-"""In the name of a copy."""
 
 
 class StorageVerbs:
@@ -46,9 +43,7 @@ class StorageVerbs:
 
     def lacks(self, injection: Injection) -> str:
         """Why a fault would hit nothing, in words; empty if it would, or if it is none of these."""
-        return (
-            "" if not injection.fault.startswith("rot-") or self._files(injection) else "there was nothing of the kind"
-        )
+        return "there was nothing of the kind" if injection.kind.rots and not self._files(injection) else ""
 
     def _change_disk(self, change: Callable[[Disk], None], injection: Injection) -> None:
         assert self._run.stored is not None, "the run stores nothing"
@@ -89,5 +84,5 @@ class StorageVerbs:
         holds = next((event for event in reversed(self._run.events) if event.kind == "holds"), None)
         parity = set(holds["parity"]) if holds is not None else set()
         memories = [memory for host in injection.hosts if (memory := self._run.memory(host)) is not None]
-        copies = [file for memory in memories for file in memory.iterdir() if len(file.name) == _DIGEST_LETTERS]
+        copies = [memory / digest.hex() for memory in memories for digest in host_memory.contents(memory)]
         return [file for file in copies if (file.name in parity) == (injection.fault == "rot-parity")]

@@ -129,8 +129,7 @@ class Recovery:
                 if somebody_died:
                     kind = "lost"  # Also if it began as a move: that somebody died is told in any case.
                 # Who kills hosts may go on for as long as there are any, and who is waited for may stay away.
-                counts = not somebody_died or failure.by_itself
-                attempts += counts and not self._worlds.indispensable
+                attempts += (not somebody_died or failure.by_itself) and not self._worlds.indispensable
                 self._worlds.lose_useless()
                 if not somebody_died:  # A host that has no memory left may soon have some again.
                     await asyncio.sleep(pause)
