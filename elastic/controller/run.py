@@ -296,7 +296,7 @@ class Run:
             self._snapshots.facts(now),
             JournalFacts(len(journal.entries), journal.nbytes),
             self._recovery.changes.told(),
-            self._durable.facts(now, sorted(self._snapshots.slow_readers)) if self._durable is not None else None,
+            self._durable.facts(now, sorted(self._snapshots.files.slow_readers)) if self._durable is not None else None,
             self._verifying.facts(now) if self._verifying is not None else None,
             about.goodput,
         )

@@ -169,7 +169,7 @@ class Saving:
         # Else the client whose arrays these were has left, or the run has gone back behind it meanwhile.
         wanted = self._line.journal.start <= snapshot.position <= self._snapshots.committed.position
         if stored is not None and wanted:
-            self._snapshots.base, self._snapshots.files = snapshot, stored.files
+            self._snapshots.base, self._snapshots.files.paths = snapshot, stored.files
             self._forget_before(snapshot)
             facts = {"path": str(stored.path), "bytes": stored.nbytes, "seconds": stored.seconds}
             history.tell("stored", number=snapshot.number, operation=snapshot.position, **facts)

@@ -13,16 +13,16 @@ import logging
 import time
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from checkpoint import Copy, Kind, Need, Protection, Shard, Stripe, cost, plan, second_homes
 from elastic.commands import Command
 from elastic.controller import history
 from elastic.controller.arrays import Array
-from elastic.controller.file_reading import Read, read_files
+from elastic.controller.file_reading import Read
 from elastic.controller.hosts import CopyError, Host
 from elastic.controller.status_report import SnapshotFacts
+from elastic.controller.stored_files import StoredFiles
 from elastic.controller.stripes import Digest, Parity, Ways
 from elastic.controller.world import World, WorldLost
 from elastic.status import Code, StatusError
@@ -111,12 +111,8 @@ class Snapshots:
         """Whether a host is gone that held a part of it, and `protect` was not called since."""
         self.base: Snapshot | None = None
         """The one that the run can go back to if that one is lost, since it is stored; None if nothing is ever."""
-        self.files: Mapping[Digest, Path] = {}
-        """What is stored."""
-        self._bad_files: dict[Digest, str] = {}
-        """What of it could not be read, and why."""
-        self.slow_readers: set[str] = set()
-        """Hosts for which others read what is stored, at this moment."""
+        self.files = StoredFiles(hosts)
+        """What is stored of it."""
         self.also_kept: dict[str, Snapshot] = {}
         """Others whose copies hosts have to keep, by what for."""
         self._taking = False
@@ -220,7 +216,7 @@ class Snapshots:
 
     def forget(self) -> None:
         """The client whose arrays these were has left."""
-        self.committed, self.files = EMPTY, {}
+        self.committed, self.files.paths = EMPTY, {}
         self.base = EMPTY if self.base is not None else None
 
     def go_back(self) -> bool:
@@ -255,10 +251,8 @@ class Snapshots:
         """Whether all of it can still be had without these hosts."""
         homes = {digest: self._living(holders).difference(without) for digest, holders in self.committed.homes.items()}
         found = self._parity.rebuildable(self.committed.stripes, homes)
-        stored = self.files.keys() - self._bad_files.keys()
-        return all(
-            homes[digest] or digest in found or digest in stored for digest in _shards(self.committed.records.values())
-        )
+        digests = _shards(self.committed.records.values())
+        return all(homes[digest] or digest in found or self.files.has(digest) for digest in digests)
 
     def host_holds(self, id: str, digests: Iterable[Digest]) -> None:
         """A host has these in its memory already."""
@@ -327,7 +321,7 @@ class Snapshots:
                         self._parity.note_bad(record[-1], host, snapshot.homes)
                         missing[record[0], record[1]] = record
         if missing:
-            bad = self._why_bad(record[-1] for record in missing.values())
+            bad = self.files.why_bad(record[-1] for record in missing.values())
             raise DataLossError((array for array, _ in missing), "; ".join(bad))
 
     async def _fetch(self, wanted: Mapping[str, list[Record]], snapshot: Snapshot) -> None:
@@ -346,7 +340,10 @@ class Snapshots:
             await self._copy(sources.ways, snapshot.homes)
         except BadCopyError:
             return await self._fetch(wanted, snapshot)  # From others, as long as there are any.
-        await self._read(sources.reads, snapshot.homes)
+        try:
+            await self.files.read(sources.reads, snapshot.homes)
+        except CopyError as error:
+            raise SnapshotError(str(error)) from None
 
     def _sources(
         self, wanted: Mapping[str, list[Record]], snapshot: Snapshot, found: Mapping[Digest, Stripe]
@@ -371,7 +368,7 @@ class Snapshots:
                 copies[shard[:2]] = [Copy(Kind.PEER, host) for host in sorted(there)]
             elif digest in found:
                 copies[shard[:2]] = [Copy(Kind.PARITY, host) for host in wanted_by[digest]]
-            elif digest in self.files and digest not in self._bad_files:
+            elif self.files.has(digest):
                 copies[shard[:2]] = [Copy(Kind.DURABLE)]
         chosen = plan(list(needs.values()), copies)
         digests = {shard[:2]: digest for digest, shard in shards.items()}
@@ -379,7 +376,7 @@ class Snapshots:
             lost = {digests[array, shard] for array, gone in chosen.lost.items() for shard in gone}
             records = (record for records in wanted.values() for record in records)
             arrays = (record[0] for record in records if record[2] == "bytes" and record[-1] in lost)
-            bad = [self._parity.bad_of(lost, snapshot.stripes), *self._why_bad(lost)]
+            bad = [self._parity.bad_of(lost, snapshot.stripes), *self.files.why_bad(lost)]
             raise DataLossError(arrays, "; ".join(filter(None, bad)))
         sources = _Sources({}, {}, [])
         for transfer in chosen.transfers:
@@ -388,36 +385,11 @@ class Snapshots:
             if source.kind is Kind.PARITY:
                 sources.rebuilds.setdefault(digest, source.host)
             elif source.kind is Kind.DURABLE:
-                sources.reads.append(Read(need.host, digest, need.bytes, self.files[digest]))
+                sources.reads.append(Read(need.host, digest, need.bytes, self.files.paths[digest]))
             elif source.host != need.host:
                 sources.ways.setdefault((source.host, need.host), []).append(digest)
         log.info("restore: %s", chosen.reason)
         return sources
-
-    def _why_bad(self, digests: Iterable[Digest]) -> list[str]:
-        """What is wrong with the files of these."""
-        return [self._bad_files[digest] for digest in digests if digest in self._bad_files]
-
-    async def _read(self, reads: list[Read], homes: dict[Digest, set[str]]) -> None:
-        """Has hosts read what is stored, and notes that they have it, or that it is bad. Raises `SnapshotError`."""
-
-        def came(host: str, digest: Digest) -> None:
-            homes.setdefault(digest, set()).add(host)
-
-        def slow(host: str) -> None:
-            if host not in self.slow_readers:
-                history.tell("slow_disk", host=host, doing="read")
-            self.slow_readers.add(host)
-
-        try:
-            bad = await read_files(self._hosts, reads, came, slow)
-            for digest, why in bad.items():
-                history.tell("bad_file", digest=digest, why=why)
-            self._bad_files |= bad
-        except CopyError as error:
-            raise SnapshotError(str(error)) from None
-        finally:
-            self.slow_readers.clear()
 
     async def _protect(self, records: Iterable[Record], homes: dict[Digest, set[str]]) -> tuple[Stripe, ...]:
         """Has all shards protected, whose `homes` these are, and notes there what is then where; the stripes.
