@@ -7,13 +7,14 @@ import socket
 import threading
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from elastic import wire
 from elastic.door import Door, ThreadedDoor, Visit
 from elastic.handshake import OTHER_POOL, REPLY_BYTES, Dialer, HandshakeError
 from elastic.refusals import Reason
+from elastic.tls import FIRST_BYTES
 from tests.elastic.connections import PATIENCE, SECRET
 
 HELLO = {"role": "peer", "generation": 3}
@@ -45,10 +46,17 @@ def test_what_comes_behind_the_hello_is_kept():
 
 @settings(deadline=None)
 @given(st.binary(min_size=1, max_size=100).filter(lambda data: not data.startswith(b"E")))
-def test_garbage_is_refused_at_its_first_byte(data):
+@example(FIRST_BYTES[:1])
+@example(FIRST_BYTES[:1] + b"?")
+@example(FIRST_BYTES)
+def test_garbage_is_refused_at_its_first_byte_that_is_not_that_of_tls(data):
+    visit = Visit(SECRET)
+    if data == FIRST_BYTES[:1]:
+        assert visit.receive(data) == b""
+        data = b"?"
     with pytest.raises(HandshakeError) as refused:
-        Visit(SECRET).receive(data)
-    assert refused.value.reason is Reason.GARBAGE
+        visit.receive(data)
+    assert refused.value.reason is (Reason.TLS if data.startswith(FIRST_BYTES) else Reason.GARBAGE)
 
 
 def test_who_leaves_is_counted_by_how_far_it_came():
