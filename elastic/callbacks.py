@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
 
-from elastic import ffi_buffers, wire
+from elastic import calling, ffi_buffers, wire
 from elastic.callback_values import pack, unpack
 from elastic.daemon_threads import DaemonThreads
 from elastic.inspection import Inspections
@@ -48,11 +48,11 @@ class CallbackClient:
     def add(self, functions: Sequence[Function]) -> list[int]:
         """Gives functions numbers by which the hosts can call them.
 
-        Raises as `wire.dial` does if there is no controller.
+        Raises as `calling.dial` does if there is no controller.
         """
         with self._lock:
             if self._channel is None:
-                self._channel = wire.dial(self._address, self._secret, {"role": "callbacks"}, to_controller=True)
+                self._channel = calling.dial(self._address, self._secret, {"role": "callbacks"}, to_controller=True)
                 threading.Thread(
                     target=self._serve, args=(self._channel,), name="elastic-callbacks", daemon=True
                 ).start()

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from elastic import pool_target, pool_view, run_directory, stacks, wire
+from elastic import calling, pool_target, pool_view, run_directory, stacks, wire
 from elastic.errors import PoolError, UsageError
 from elastic.handshake import HandshakeError
 from elastic.health import most_recent
@@ -156,7 +156,7 @@ def _ask(name: str, address: str, secret: bytes, pid: int | None) -> tuple[Findi
     """Asks an agent or an executor; `pid` is None if it is on another machine."""
     began = time.monotonic()
     try:
-        channel = wire.dial(address, secret, {"role": ROLE}, TIMEOUT_S)
+        channel = calling.dial(address, secret, {"role": ROLE}, TIMEOUT_S)
         try:
             answer: dict[str, Any] = channel.receive()[0]
         finally:

@@ -18,8 +18,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from elastic import calling, plugin, wire
 from elastic import client_environment as variables
-from elastic import plugin, wire
 from elastic.errors import CheckpointError, PoolError
 from elastic.handshake import HandshakeError
 
@@ -43,7 +43,7 @@ class HostSaves:
         address = os.environ[variables.CONTROLLER]
         secret = bytes.fromhex(plugin.token(address).decode())
         try:
-            self._channel = wire.dial(address.removeprefix("grpc://"), secret, {"role": "saves"}, to_controller=True)
+            self._channel = calling.dial(address.removeprefix("grpc://"), secret, {"role": "saves"}, to_controller=True)
         except (OSError, EOFError, HandshakeError) as error:
             raise PoolError(f"the controller at {address} cannot be reached: {error}") from error
         self._lock = threading.Lock()

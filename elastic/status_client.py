@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from elastic import wire
+from elastic import calling, wire
 from elastic.handshake import HandshakeError
 
 TIMEOUT_S = 1.5
@@ -40,7 +40,7 @@ class StatusClient:
         self._timeout_s = timeout_s
         self._first: dict[str, Any] | None
         try:
-            self._channel = wire.dial(address, secret, {"role": "status"}, timeout_s, to_controller=True)
+            self._channel = calling.dial(address, secret, {"role": "status"}, timeout_s, to_controller=True)
         except (OSError, EOFError, HandshakeError, ValueError) as error:
             raise self._no_answer(error) from error
         try:

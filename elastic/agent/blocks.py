@@ -13,7 +13,7 @@ from typing import Any
 
 import xxhash
 
-from elastic import host_memory, wire
+from elastic import calling, host_memory, wire
 
 ROLE = "blocks"
 
@@ -51,9 +51,9 @@ class Connections:
         self._channels: dict[str, wire.Channel] = {}
 
     def to(self, address: str) -> wire.Channel:
-        """Raises what `wire.dial` raises."""
+        """Raises what `calling.dial` raises."""
         if address not in self._channels:
-            self._channels[address] = wire.dial(address, self._secret, {"role": ROLE}, PATIENCE_S)
+            self._channels[address] = calling.dial(address, self._secret, {"role": ROLE}, PATIENCE_S)
         return self._channels[address]
 
     def close(self) -> None:

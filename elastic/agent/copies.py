@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from elastic import wire
+from elastic import calling, wire
 from elastic.agent.work_meter import WorkMeter
 from elastic.fault_points import reach
 from elastic.handshake import HandshakeError
@@ -31,7 +31,7 @@ def send(memory: Path, digests: Sequence[bytes], address: str, secret: bytes) ->
     "bad" the copies that are not here, or not whole."""
     bad: list[bytes] = []
     try:
-        channel = wire.dial(address, secret, {"role": ROLE}, alive_s=_ALIVE_S)
+        channel = calling.dial(address, secret, {"role": ROLE}, alive_s=_ALIVE_S)
         try:
             for digest in digests:
                 bad = [digest]

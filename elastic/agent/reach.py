@@ -11,7 +11,7 @@ import contextlib
 import socket
 from collections.abc import Sequence
 
-from elastic import wire
+from elastic import calling
 from elastic.handshake import HandshakeError
 
 _CONNECT_S = 1.5
@@ -39,7 +39,7 @@ class Reach:
     async def _reaches(self, address: str) -> bool:
         try:
             async with asyncio.timeout(_CONNECT_S):
-                sock = await wire.connect(address)
+                sock = await calling.connect(address)
         except ConnectionRefusedError:
             return True  # By the other side's kernel, since no agent is there: that is another's to notice.
         except OSError:
@@ -52,5 +52,5 @@ class Reach:
     async def _part(self, sock: socket.socket) -> None:
         with contextlib.suppress(OSError, EOFError, HandshakeError):
             async with asyncio.timeout(_FAREWELL_S):
-                link = await wire.link_over(sock, self._secret, {"role": "probe"}, lambda *_: None, lambda _: None)
+                link = await calling.link_over(sock, self._secret, {"role": "probe"}, lambda *_: None, lambda _: None)
                 link.close()

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from checkpoint import Work
-from elastic import wire
+from elastic import calling, wire
 from elastic.errors import PoolError
 from elastic.handshake import HandshakeError
 from membership import HostRecord, WrongResult
@@ -109,7 +109,7 @@ class Host:
         host = cls(id, address, lost)
         hello = {"role": "controller", "run": run, "host": id, **({"pool": pool} if pool else {})}
         try:
-            host._link = await wire.open_link(address, secret, hello, host._hear, host._gone)
+            host._link = await calling.open_link(address, secret, hello, host._hear, host._gone)
         except (OSError, EOFError, HandshakeError, ValueError) as error:
             raise PoolError(f"the agent of host {id} at {address} cannot be reached: {error}") from error
         try:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from elastic import wire
+from elastic import calling, wire
 from elastic.commands import Command
 from elastic.controller.callbacks import Callee
 from elastic.controller.hosts import Exit, Host
@@ -127,7 +127,7 @@ class World:
         closed: Callable[[str], None],
     ) -> wire.Link:
         hello = {"role": role, "generation": self.placement.generation}
-        return await wire.open_link(member.address, secret, hello, received, closed)
+        return await calling.open_link(member.address, secret, hello, received, closed)
 
     def _called(self, member: _Member, message: list[Any], payload: wire.Bytes) -> None:
         if self.failure is None:  # Else the next world makes this call.

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from elastic import wire
+from elastic import calling, wire
 from elastic.dtypes import numpy_dtype
 from elastic.status import StatusError, status_of
 
@@ -69,7 +69,7 @@ class Outbox:
         channel = self._channels.get(address)
         if channel is None:
             hello = {"role": "peer", "generation": self._generation}
-            channel = self._channels[address] = wire.dial(address, self._secret, hello)
+            channel = self._channels[address] = calling.dial(address, self._secret, hello)
         try:
             values = np.asarray(shard())
         except Exception as error:

@@ -128,3 +128,14 @@ class Connection:
     def drop(self) -> None:
         """Ends the connection as the death of this process would."""
         self._writer.transport.abort()
+
+
+def all_frames(channel):
+    """What comes on a channel until its end."""
+    received = []
+    try:
+        while True:
+            message, payload = channel.receive()
+            received.append((message, bytes(payload)))
+    except EOFError:
+        return received

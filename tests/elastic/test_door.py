@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from elastic import wire
+from elastic import calling, wire
 from elastic.door import Door, ThreadedDoor, Visit
 from elastic.handshake import OTHER_POOL, REPLY_BYTES, Dialer, HandshakeError
 from elastic.refusals import Reason
@@ -135,7 +135,7 @@ class At:
         return socket.create_connection(self.name, PATIENCE)
 
     def dial(self, hello=HELLO, secret=SECRET):
-        return wire.dial("{}:{}".format(*self.name), secret, hello, PATIENCE)
+        return calling.dial("{}:{}".format(*self.name), secret, hello, PATIENCE)
 
     def refused(self):
         """The (reason, words) of the next refusal."""

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elastic import wire
+from elastic import calling, wire
 from elastic.handshake import HandshakeError
 from tests.elastic.connections import SECRET, frames_server, run
 
@@ -212,7 +212,7 @@ def test_a_link_and_a_listener_talk():
     async def main():
         async with frames_server() as server:
             heard = Heard()
-            link = await wire.open_link(server.address, SECRET, {"role": "test"}, heard.received, heard.lost)
+            link = await calling.open_link(server.address, SECRET, {"role": "test"}, heard.received, heard.lost)
             other = await server.connections.get()
             assert other.hello == {"role": "test"}
             link.send(wire.frame([1], b"there"))
@@ -232,7 +232,7 @@ def test_big_payloads_cross_both_ways_at_once():
         payload = bytes(range(256)) * (12 * MIB // 256) + b"end"
         async with frames_server() as server:
             heard = Heard()
-            link = await wire.open_link(server.address, SECRET, 0, heard.received, heard.lost)
+            link = await calling.open_link(server.address, SECRET, 0, heard.received, heard.lost)
             other = await server.connections.get()
             link.send(wire.frame_header("up", len(payload)))
             link.send(memoryview(payload))
@@ -257,7 +257,7 @@ def test_garbage_on_one_link_disturbs_no_other(garbage):
             links = {}
             for name in "ab":
                 heard = Heard()
-                link = await wire.open_link(server.address, SECRET, name, heard.received, heard.lost)
+                link = await calling.open_link(server.address, SECRET, name, heard.received, heard.lost)
                 links[name] = link, heard, await server.connections.get()
             link, heard, other = links["a"]
             other.write_raw(garbage)
@@ -278,7 +278,7 @@ def test_the_end_of_the_other_side_is_the_end_of_the_link():
     async def main():
         async with frames_server() as server:
             heard = Heard()
-            await wire.open_link(server.address, SECRET, 0, heard.received, heard.lost)
+            await calling.open_link(server.address, SECRET, 0, heard.received, heard.lost)
             other = await server.connections.get()
             other.write("last words")
             other._writer.close()
@@ -293,7 +293,7 @@ def test_a_link_to_one_who_knows_another_secret_is_refused():
     async def main():
         async with frames_server(b"another") as server:
             with pytest.raises(HandshakeError, match="secret"):
-                await wire.open_link(server.address, SECRET, 0, print, print)
+                await calling.open_link(server.address, SECRET, 0, print, print)
 
     run(main())
 
@@ -303,7 +303,7 @@ def test_a_link_to_one_who_hangs_up_is_the_end_of_the_file():
         server = await asyncio.start_server(lambda _, writer: writer.transport.abort(), "127.0.0.1", 0)
         host, port = server.sockets[0].getsockname()
         with pytest.raises((EOFError, OSError)):
-            await wire.open_link(f"{host}:{port}", SECRET, 0, print, print)
+            await calling.open_link(f"{host}:{port}", SECRET, 0, print, print)
         server.close()
 
     run(main())
@@ -314,6 +314,6 @@ def test_a_link_to_nobody_is_an_os_error():
         async with frames_server() as server:
             address = server.address
         with pytest.raises(OSError, match=r"[Cc]onnect"):
-            await wire.open_link(address, SECRET, 0, print, print)
+            await calling.open_link(address, SECRET, 0, print, print)
 
     run(main())

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from elastic import tls, wire
+from elastic import calling, tls, wire
 from elastic.door import Door, ThreadedDoor
 from elastic.errors import UsageError
 from elastic.handshake import WANTS_TLS, Dialer, HandshakeError
@@ -134,12 +134,12 @@ def listening(request):
 
 
 def dial_blocking(address):
-    return wire.dial(address, SECRET, HELLO, PATIENCE)
+    return calling.dial(address, SECRET, HELLO, PATIENCE)
 
 
 def dial_on_loop(address):
     async def main():
-        (await wire.open_link(address, SECRET, HELLO, lambda *_: None, lambda _: None)).close()
+        (await calling.open_link(address, SECRET, HELLO, lambda *_: None, lambda _: None)).close()
 
     run(main())
 
@@ -172,7 +172,7 @@ def test_links_cross_tls_with_large_payloads_both_ways(listening, dials_with, au
     async def main():
         heard = asyncio.Queue()
         ended = asyncio.get_running_loop().create_future()
-        link = await wire.open_link(
+        link = await calling.open_link(
             at.address, SECRET, HELLO, lambda message, data: heard.put_nowait((message, bytes(data))), ended.set_result
         )
         for turn in range(3):

@@ -10,10 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elastic import door, wire
-from elastic.handshake import HandshakeError
-from elastic.refusals import Reason
-from tests.elastic.connections import PATIENCE, SECRET, beside, tcp_pair
+from elastic import wire
+from tests.elastic.connections import all_frames, beside, tcp_pair
 
 MIB = 1 << 20
 scalars = st.none() | st.booleans() | st.integers(-(1 << 63), (1 << 64) - 1) | st.floats(allow_nan=False)
@@ -43,16 +41,6 @@ class CutSocket:
         buffer[:count] = self._data[:count]
         self._data = self._data[count:]
         return count
-
-
-def all_frames(channel):
-    received = []
-    try:
-        while True:
-            message, payload = channel.receive()
-            received.append((message, bytes(payload)))
-    except EOFError:
-        return received
 
 
 @settings(deadline=None)
@@ -224,85 +212,9 @@ def test_sending_to_one_who_is_gone_is_an_os_error():
             wire.Channel(ours).send(["anyone?"], bytes(64 * MIB))
 
 
-@pytest.fixture
-def listener():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        server.settimeout(PATIENCE)
-        yield server
-
-
-def address_of(listener):
-    return f"127.0.0.1:{listener.getsockname()[1]}"
-
-
-def test_who_dials_and_who_accepts_get_to_know_each_other(listener):
-    with beside(lambda: door.accept(listener.accept()[0], SECRET)) as accepted:
-        ours = wire.dial(address_of(listener), SECRET, {"role": "peer", "generation": 3})
-    hello, theirs = accepted.result()
-    assert hello == {"role": "peer", "generation": 3}
-    theirs.send("welcome", b"!")
-    assert ours.receive() == ("welcome", b"!")
-    ours.send("thanks")
-    assert theirs.receive() == ("thanks", b"")
-    ours.close()
-    theirs.close()
-
-
-def test_what_follows_the_hello_at_once_is_not_lost(listener):
-    def dial():
-        channel = wire.dial(address_of(listener), SECRET, "hello")
-        for number in range(100):
-            channel.send(number, b"x" * number)
-        channel.close()
-
-    with beside(dial):
-        _, theirs = door.accept(listener.accept()[0], SECRET)
-        assert [message for message, _ in all_frames(theirs)] == list(range(100))
-    theirs.close()
-
-
-def test_a_dialer_without_the_secret_is_refused_and_notices(listener):
-    def accept():
-        sock, _ = listener.accept()
-        with sock, pytest.raises(HandshakeError) as refused:
-            door.accept(sock, SECRET)
-        assert refused.value.reason is Reason.FOREIGN_POOL
-
-    with beside(accept), pytest.raises(HandshakeError, match="secret"):
-        wire.dial(address_of(listener), b"a guess", "hello")
-
-
-def test_a_listener_that_is_something_else_is_noticed(listener):
-    def answer():
-        sock, _ = listener.accept()
-        with sock:
-            sock.sendall(b"HTTP/1.1 400 Bad Request\r\n" + bytes(100))
-            sock.recv(1000)
-
-    with beside(answer), pytest.raises(HandshakeError, match="not an elastic process"):
-        wire.dial(address_of(listener), SECRET, "hello")
-
-
-def test_a_connection_that_ends_in_the_handshake_is_the_end_of_the_file(listener):
-    with beside(lambda: listener.accept()[0].close()), pytest.raises((EOFError, OSError)):
-        wire.dial(address_of(listener), SECRET, "hello")
-    with beside(lambda: socket.create_connection(listener.getsockname()).close()):
-        sock, _ = listener.accept()
-        with sock, pytest.raises(HandshakeError) as left:
-            door.accept(sock, SECRET)
-        assert left.value.reason is Reason.SILENT
-
-
 def test_a_frame_is_taken_apart_again():
     message, payload = wire.unframe(wire.frame(["a", 1], b"bytes"))
     assert (message, bytes(payload)) == (["a", 1], b"bytes")
     for broken in (b"", wire.frame(["a"])[:-1], wire.frame(["a"]) + b"more"):
         with pytest.raises(wire.FrameError):
             wire.unframe(broken)
-
-
-def test_nobody_there_is_an_os_error(listener):
-    address = address_of(listener)
-    listener.close()
-    with pytest.raises(OSError, match="refused"):
-        wire.dial(address, SECRET, "hello")

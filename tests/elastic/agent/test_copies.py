@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from elastic import wire
+from elastic import calling
 from elastic.agent.copies import ROLE, Receiver, send
 from elastic.agent.work_meter import WorkMeter
 from elastic.door import Door
@@ -136,7 +136,7 @@ def test_what_a_host_does_not_have_it_cannot_send(tmp_path):
 def test_bytes_that_were_changed_on_their_way_are_refused(tmp_path):
     async def play(source, there):
         def send_changed():
-            channel = wire.dial(there.address, SECRET, {"role": ROLE})
+            channel = calling.dial(there.address, SECRET, {"role": ROLE})
             channel.send([digest_of(b"sent")], b"came")
             channel.send([digest_of(b"good")], b"good")
             channel.send([])
