@@ -4,11 +4,12 @@ import asyncio
 
 import checkpoint
 from elastic.commands import Command
-from tests.elastic.controller.played import made_by, told, with_hosts
+from tests.elastic.controller.played import made_by, told
+from tests.elastic.controller.verified import journal, verified
 
 
 def verified_and_stored(play, directory, **how):
-    with_hosts(play, verify_every=1, checkpoint=directory, **how)
+    verified(play, checkpoint=directory, **how)
 
 
 async def store(pool):
@@ -20,10 +21,6 @@ async def store(pool):
 
 def steps_in(directory):
     return [step.number for step in checkpoint.steps(directory) if step.finished]
-
-
-def journal(pool):
-    return pool.run._line.journal
 
 
 def test_a_snapshot_is_stored_when_it_has_been_verified(tmp_path):
