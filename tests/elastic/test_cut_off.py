@@ -42,7 +42,7 @@ PEERS = [("h2", "h1")]
     [
         # It was cut off from etcd, too: its lease is over, and it registers as another incarnation.
         pytest.param(EVERYBODY, r"host (h2) was lost: .*silent", "it joined", id="from all"),
-        # Each of the two is cut off from the other: it is the one that came later.
+        # Each of the two is cut off from the other: the one of the higher rank is done without, whichever that is.
         pytest.param(
             PEERS,
             r"host (h\d) was lost: it is cut off from",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -38,52 +39,40 @@ def test_a_bit_that_flips_is_found_and_the_numbers_end_up_right(tmp_path: Path) 
         assert all(run.output[index].startswith(("step 12 ", "step 13 ", "step 14 ")) for index in wrong)
 
 
-@pytest.mark.parametrize("kind", ["sharded", "pipeline"])
-def test_of_a_run_in_which_nobody_is_wrong_nothing_is_said(kind: str, tmp_path: Path) -> None:
-    undisturbed = run_to_end(SCRIPT, kind, str(STEPS), hosts=2, devices=2)
-    told = tmp_path / "history"
-    pace = tmp_path / "pace"
+def history_of(directory: Path, kind: str, devices: int, until: Callable[[str], bool], *options: str) -> str:
+    """What a loop on two hosts tells that waits after half of its steps until it has told something.
+
+    What it prints must be what it prints when nothing is verified.
+    """
+    undisturbed = run_to_end(SCRIPT, kind, str(STEPS), hosts=2, devices=devices)
+    told, pace = directory / "history", directory / "pace"
     pace.write_text("12")
     with Run(
-        SCRIPT,
-        kind,
-        str(STEPS),
-        str(pace),
+        *(SCRIPT, kind, str(STEPS), str(pace)),
         hosts=2,
-        devices=2,
-        options=OPTIONS,
+        devices=devices,
+        options=(*OPTIONS, *options),
         environment={history.FILE: str(told)},
     ) as run:
         run.wait_for("step 11 ")
-        wait_until(lambda: told.read_text().count('"event": "verified_snapshot"') > 2, 60)
+        wait_until(lambda: until(told.read_text()), 60)
         pace.write_text(str(STEPS))
         assert run.finish(120) == 0
         assert run.output == undisturbed.output
-    assert '"event": "corruption"' not in told.read_text()
-    assert '"event": "lost"' not in told.read_text()
+    return told.read_text()
+
+
+@pytest.mark.parametrize("kind", ["sharded", "pipeline"])
+def test_of_a_run_in_which_nobody_is_wrong_nothing_is_said(kind: str, tmp_path: Path) -> None:
+    told = history_of(tmp_path, kind, 2, lambda told: told.count('"event": "verified_snapshot"') > 2)
+    assert '"event": "corruption"' not in told
+    assert '"event": "lost"' not in told
 
 
 def test_what_is_stored_was_verified_before(tmp_path: Path) -> None:
-    undisturbed = run_to_end(SCRIPT, "sharded", str(STEPS), hosts=2, devices=1)
-    told, pace, directory = tmp_path / "history", tmp_path / "pace", tmp_path / "stored"
-    pace.write_text("12")
-    options = (*OPTIONS, f"--checkpoint={directory}", "--checkpoint-every=0.5")
-    with Run(
-        SCRIPT,
-        "sharded",
-        str(STEPS),
-        str(pace),
-        hosts=2,
-        devices=1,
-        options=options,
-        environment={history.FILE: str(told)},
-    ) as run:
-        run.wait_for("step 11 ")
-        wait_until(lambda: '"event": "stored"' in told.read_text(), 60)
-        pace.write_text(str(STEPS))
-        assert run.finish(120) == 0
-        assert run.output == undisturbed.output
-    events = [parse_line(line) for line in told.read_text().splitlines()]
+    store = (f"--checkpoint={tmp_path / 'stored'}", "--checkpoint-every=0.5")
+    told = history_of(tmp_path, "sharded", 1, lambda told: '"event": "stored"' in told, *store)
+    events = [parse_line(line) for line in told.splitlines()]
     verified = {event["number"]: event.at for event in events if event.kind == "verified_snapshot"}
     stored = [event for event in events if event.kind == "stored"]
     assert all(verified[event["number"]] <= event.at for event in stored)
