@@ -215,7 +215,7 @@ def judged(found: list[dict[str, Any]], training: Verified, losses: dict[int, st
         "seconds_to_find": statistics.median([flip["seconds"] for flip in found if flip["found"]] or [0.0]),
         "wrong_losses_read": len(wrong),
         "of_steps": last,
-        "right_at_the_end": not any(step > last for step in wrong),
+        "right_at_the_end": not any(step > last - 1 for step in wrong),
     }
 
 
