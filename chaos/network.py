@@ -6,6 +6,8 @@
         network.heal("h1")
         network.sever([("h1", "h2"), ("h1", GATEWAY)])      # these hear nothing of h1, which hears them
         network.mend([("h1", "h2"), ("h1", GATEWAY)])
+        network.delay("h1", 0.1)                            # what it sends and gets takes so many seconds longer
+        network.hasten("h1")
 
 Who is in no namespace, such as the controller, is at `network.gateway`. Nothing leaves the machine. Needs root and
 iproute2; Linux only.
@@ -13,6 +15,9 @@ iproute2; Linux only.
 A way is cut by a neighbour entry of the sender that names a hardware address which nobody has: the bridge carries what
 is sent there to everyone, and nobody takes it. That needs neither a packet filter nor a module of the kernel, and tells
 the sender nothing, as a pulled cable does; a route of type blackhole would answer with an error.
+
+A host is delayed by a bridge of its own, at which its cable then ends, and a line (`chaos.delay_line`) from there to
+the bridge of all.
 """
 
 from __future__ import annotations
@@ -22,6 +27,7 @@ import functools
 import os
 import shutil
 import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -46,10 +52,12 @@ class NetworkError(Exception):
 
 
 @functools.cache
-def missing() -> str | None:
-    """Why no network can be made here; None if one can, which is found out by making one."""
+def missing(*, delays: bool = False) -> str | None:
+    """Why no network can be made here, or none with `delays`; None if one can, which is found out by making one."""
     try:
-        with Network(["probe"]):
+        with Network(["probe"]) as network:
+            if delays:
+                network.delay("probe", 0.001)
             return None
     except NetworkError as error:
         return str(error)
@@ -76,6 +84,8 @@ class Network:
             raise NetworkError(f"a network has at most {_MOST_HOSTS} hosts, not {len(hosts)}")
         self._numbers = _numbers(hosts)
         self._severed: Counter[Way] = Counter()
+        self._lines: dict[str, subprocess.Popen[str]] = {}
+        """The delay lines of hosts."""
         self._third = self._make_bridge()
         try:
             for host in hosts:
@@ -88,7 +98,8 @@ class Network:
     def made(cls, hosts: Sequence[str], number: int) -> Self:
         """The network of these hosts that another process has made and will close, by its number."""
         network = cls.__new__(cls)
-        network._numbers, network._severed, network._third = _numbers(hosts), Counter(), number
+        network._numbers, network._third = _numbers(hosts), number
+        network._severed, network._lines = Counter(), {}
         return network
 
     @property
@@ -129,6 +140,29 @@ class Network:
         whole = [way for way in ways if not self._severed[way]]
         self._change(whole, "neighbour delete {address} dev {device}")
 
+    def delay(self, host: str, seconds: float) -> None:
+        """From now on all that a host sends or gets takes so many seconds longer. Raises `NetworkError` if it does."""
+        if host in self._lines:
+            raise NetworkError(f"what {host} sends is delayed already")
+        near, far, bridge = (self._name(end, host) for end in ("near", "far", "slow"))
+        self._lines[host] = _delay_line(near, far, seconds)
+        _ip("link", "add", bridge, "type", "bridge")
+        _ip("link", "set", near, "master", bridge, "up")
+        _ip("link", "set", far, "master", self._bridge, "up")
+        _ip("link", "set", bridge, "up")
+        _ip("link", "set", self._port(host), "master", bridge)
+
+    def hasten(self, host: str) -> None:
+        """Takes `delay` back; what is under way is lost. Does nothing if the host is not delayed."""
+        line = self._lines.pop(host, None)
+        if line is None:
+            return
+        try:
+            _ip("link", "set", self._port(host), "master", self._bridge)
+            _ip("link", "del", self._name("slow", host))
+        finally:
+            line.communicate()
+
     def _ways(self, host: str) -> list[Way]:
         others = [other for other in (*self._numbers, GATEWAY) if other != host]
         return [way for other in others for way in ((host, other), (other, host))]
@@ -143,9 +177,11 @@ class Network:
 
     def close(self) -> None:
         for host in self._numbers:
+            self.hasten(host)
             # The kernel removes a namespace later, and its cables with it: until then their names would be taken.
-            with contextlib.suppress(NetworkError):
-                _ip("link", "del", self._port(host))
+            for device in (self._port(host), self._name("slow", host)):
+                with contextlib.suppress(NetworkError):
+                    _ip("link", "del", device)
             if (_NAMESPACES / self._namespace(host)).exists():
                 _ip("netns", "del", self._namespace(host))
         with contextlib.suppress(NetworkError):
@@ -166,14 +202,19 @@ class Network:
 
     def _port(self, host: str) -> str:
         """The bridge's end of the host's cable."""
-        return f"el{self._third}-{self._numbers[host]}"
+        return self._name("el", host)
+
+    def _name(self, what: str, host: str) -> str:
+        """Of a device of the host's that is in no namespace."""
+        return f"{what}{self._third}-{self._numbers[host]}"
 
     def _make_bridge(self) -> int:
         """Makes a bridge of a number that is free, and returns that."""
         for third in _NETWORKS:
             name = f"elastic{third}"
             try:
-                _ip("link", "add", name, "type", "bridge")
+                # With no address of its own, it has that of one of its ports, and changes it as these come and go.
+                _ip("link", "add", name, "address", f"02:00:00:00:{third:02x}:01", "type", "bridge")
             except NetworkError as error:
                 if "File exists" in str(error):
                     continue
@@ -198,6 +239,23 @@ class Network:
 def _numbers(hosts: Sequence[str]) -> dict[str, int]:
     """The last number of each host's address."""
     return {host: 2 + index for index, host in enumerate(hosts)}
+
+
+def _delay_line(one: str, other: str, seconds: float) -> subprocess.Popen[str]:
+    """A process that ends when it can read no more; until then there are the two devices that it makes."""
+    line = subprocess.Popen(
+        [sys.executable, "-m", "chaos.delay_line", one, other, str(seconds)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,  # Ctrl-C must not take a host's cable while others still use it.
+    )
+    assert line.stdout is not None
+    if line.stdout.readline() != "ready\n":
+        _, errors = line.communicate()
+        raise NetworkError(f"what a host sends cannot be delayed: {errors.strip().rpartition(chr(10))[-1]}")
+    return line
 
 
 def _ip(*arguments: str, lines: Sequence[str] = ()) -> None:

@@ -1,10 +1,13 @@
 """Networks of namespaces: real interfaces, real packets."""
 
 import contextlib
+import random
 import socket
 import subprocess
 import sys
 import threading
+import time
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +15,7 @@ from chaos import network as network_module
 from chaos.network import GATEWAY, Network, NetworkError, missing
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
+delays = pytest.mark.skipif(missing(delays=True) is not None, reason=str(missing(delays=True)))
 
 ECHO = """
 import socket, sys
@@ -93,6 +97,12 @@ def reaches(network, one, other):
     return {0: True, 1: False}[subprocess.run(command, check=False).returncode]
 
 
+def seconds_of_an_answer(connection):
+    began = time.monotonic()
+    says(connection, b"x")
+    return time.monotonic() - began
+
+
 def says(connection, word):
     connection.sendall(word)
     return connection.recv(100)
@@ -151,6 +161,62 @@ def test_a_way_that_is_cut_twice_is_open_when_both_cuts_are_over(network):
     assert reaches(network, "a", "b")
 
 
+@delays
+def test_what_a_delayed_host_sends_and_gets_takes_longer_until_it_is_hastened_and_connections_stay(network):
+    with echo(network, "a") as a, echo(network, "b") as b:
+        network.delay("a", 0.2)
+        assert seconds_of_an_answer(a) >= 0.4
+        assert seconds_of_an_answer(b) < 0.2
+        network.hasten("a")
+        assert says(a, b"x") == b"x"  # What was under way then, TCP sends again.
+        assert min(seconds_of_an_answer(a) for _ in range(5)) < 0.2
+
+
+@delays
+def test_much_passes_a_delayed_host_unchanged(network):
+    data = random.Random(0).randbytes(1 << 20)
+    with echo(network, "a") as a:
+        network.delay("a", 0.01)
+        sender = threading.Thread(target=a.sendall, args=[data])
+        sender.start()
+        answer = b""
+        while len(answer) < len(data):
+            answer += a.recv(1 << 16)
+        sender.join()
+    assert answer == data
+
+
+@delays
+def test_a_delayed_host_can_be_cut_off(network):
+    network.delay("a", 0.01)
+    assert reaches(network, "b", "a")
+    network.cut("a")
+    assert not reaches(network, "b", "a")
+    network.heal("a")
+    assert reaches(network, "b", "a")
+
+
+@delays
+def test_a_host_is_delayed_once(network):
+    network.delay("a", 0.01)
+    with pytest.raises(NetworkError, match="what a sends is delayed already"):
+        network.delay("a", 0.01)
+    network.hasten("a")
+    network.hasten("a")
+    network.delay("a", 0.01)
+    assert reaches(network, "b", "a")
+
+
+@delays
+def test_a_network_is_closed_whoever_delays_its_hosts(network):
+    other = Network.made(["a", "b"], network.number)
+    other.delay("a", 0.01)
+    network.close()
+    with pytest.raises(NetworkError):
+        other.hasten("a")  # It ends its line nevertheless.
+    assert not [name for name in devices() if name.endswith(f"{network.number}-2")]
+
+
 def test_networks_beside_each_other_have_different_addresses_and_none_stays():
     with Network(["a"]) as one, Network(["a"]) as two:
         bridges = {one.gateway, two.gateway}
@@ -190,6 +256,11 @@ def test_a_network_of_too_many_hosts_is_not_begun(monkeypatch):
     with pytest.raises(NetworkError, match="at most 2 hosts, not 3"):
         Network(["a", "b", "c"])
     assert addresses() == before
+
+
+def devices():
+    """The names of all network devices of this namespace."""
+    return {path.name for path in Path("/sys/class/net").iterdir()}
 
 
 def addresses():
