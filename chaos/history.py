@@ -33,7 +33,7 @@ Told by the controller:
     not_verified that could not be done: number, operation, why
     corruption   that gave something else: host (empty if nobody knows whose fault it was), what, shards, reads (numbers
                  of values that were wrong), executions, goes_back (whether the run's arrays were wrong)
-    went_back    the last verified snapshot, or the one that is stored, counts again: operation
+    went_back    an earlier snapshot counts again: operation, to (verified: the last one; stored: the one on disk)
     callback     the client is asked to run a function: function (a number of this run), arguments (their digest)
     repeated     a call that a replay makes again is answered from the account: function, arguments
     compiling    a host begins to compile: program
@@ -128,6 +128,10 @@ class History:
     def failed(self) -> bool:
         """Whether the script ended with an error."""
         return any(event["code"] != 0 for event in self.of("ended"))
+
+    def text(self) -> str:
+        """As JSON lines, which `parse` reads."""
+        return "".join(f"{event.line()}\n" for event in self.events)
 
     def _edge(self, index: int) -> float:
         return self.events[index].at if self.events else 0.0

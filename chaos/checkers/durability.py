@@ -54,7 +54,7 @@ def _untrue_returns(history: History, stores: bool) -> Iterator[str]:
     for event in history if stores else ():
         if event.kind == "injected" and FAULTS[event["fault"]].rots:
             return  # What hosts hold may be worth nothing, whatever the controller knows.
-        if event.kind == "went_back" and copies.whole:
+        if event.kind == "went_back" and event["to"] == "stored" and copies.whole:
             yield f"the run went back to operation {event['operation']}, though hosts were said to hold everything"
         copies.tell(event)
 

@@ -230,7 +230,7 @@ class Snapshots:
         # What was computed behind it is lost as well.
         for key, kept in self.also_kept.items():
             self.also_kept[key] = min(kept, self.base, key=lambda snapshot: snapshot.position)
-        history.tell("went_back", operation=self.committed.position)
+        history.tell("went_back", operation=self.committed.position, to="stored")
         history.tell_holders(self.committed.homes, self.committed.stripes)
         return True
 

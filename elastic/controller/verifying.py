@@ -248,7 +248,7 @@ class Verifying:
         self._placements.clear()
         self._count = 0
         history.tell("moving", host=finding.host, reason=finding.what)
-        history.tell("went_back", operation=self._line.journal.replay_from)
+        history.tell("went_back", operation=self._line.journal.replay_from, to="verified")
         self._worlds.quarantine(finding.host, finding.reason)
         failure = HostLostError(finding.host, finding.reason if finding.host else finding.what, _DETECTED_BY)
         self._returns = 0 if finding.host else self._returns + 1

@@ -96,7 +96,7 @@ class TestExactlyOnce:
         )
 
     def test_a_world_that_goes_back_to_what_was_verified_begins_there(self):
-        back = ((3, "went_back", {"operation": 10}), restored(4, 2, 10), replay(4, 2, 10, 25))
+        back = ((3, "went_back", {"operation": 10, "to": "verified"}), restored(4, 2, 10), replay(4, 2, 10, 25))
         assert self.check(replay(0, 1, 0, 0), snapshot(1, 10), snapshot(2, 20), *back) == []
 
     def test_operations_that_a_replay_leaves_out_are_lost(self):
@@ -235,8 +235,8 @@ class TestDurabilityOnDisk:
     def check(self, *chaos, **settings):
         return problems(checkers.durability, *self.STORY, *chaos, checkpoint_every=5.0, **settings)
 
-    def went_back(self, at):
-        return (at, "went_back", {"operation": 5})
+    def went_back(self, at, to="stored"):
+        return (at, "went_back", {"operation": 5, "to": to})
 
     def bad_copy(self, at, host):
         return (at, "bad_copy", {"host": host, "digest": "ab"})
@@ -257,6 +257,9 @@ class TestDurabilityOnDisk:
             "the run went back to operation 5, though hosts were said to hold everything"
         ]
         assert self.check(injected(3, 1, "rot-copy", "h1"), self.bad_copy(4, "h1"), self.went_back(4)) == []
+
+    def test_a_return_to_what_was_verified_shows_nothing_of_the_kind(self):
+        assert self.check(self.went_back(4, to="verified")) == []
 
     def test_a_copy_that_is_bad_by_itself_was_never_true(self):
         rotten = injected(3, 1, "rot-copy", "h0")
