@@ -155,6 +155,14 @@ FAULTS = {
             changes_pool=True,
         ),
         Fault(
+            "delay",
+            Target.HOST,
+            "what the host sends and what is sent to it takes longer, each way; needs root",
+            lasts=10.0,
+            noticed=False,
+            changes_pool=True,
+        ),
+        Fault(
             "recycle-address",
             Target.HOST,
             "the host is killed, and one of another name comes up at its address and port; needs root",

@@ -76,6 +76,7 @@ class PlannedFault:
         lasts: seconds until it is taken back.
         point: where a process dies.
         share: of its time, that a slow process gets.
+        by: seconds that a delayed message takes longer.
         device: of its host, that computes wrongly; None for the first.
     """
 
@@ -86,6 +87,7 @@ class PlannedFault:
     lasts: float | None = None
     point: str | None = None
     share: float = 0.5
+    by: float = 0.1
     device: int | None = None
 
 
@@ -100,6 +102,7 @@ class Injection:
     lasts: float | None = None
     point: str | None = None
     share: float = 0.5
+    by: float = 0.1
     device: int | None = None
 
     @property
@@ -162,6 +165,11 @@ class Plan:
     def needs_networks(self) -> bool:
         """Whether each host must stand in a network of its own."""
         return any(FAULTS[planned.fault].changes_pool for planned in self.faults)
+
+    @property
+    def needs_delays(self) -> bool:
+        """Whether messages between them must take longer."""
+        return any(planned.fault == "delay" for planned in self.faults)
 
     @property
     def needs_machine_pool(self) -> bool:

@@ -22,7 +22,7 @@ PROTECTION = r"^(copies=[1-9]\d*|parity=[1-9]\d*\+[1-9]\d*)$"
 """How arrays can be protected, as a pattern that JSON schemas understand, too."""
 RANDOM = "random"
 _PLAN_KEYS = tuple(field.name for field in dataclasses.fields(Plan))
-_FAULT_KEYS = ("fault", "host", "count", "point", "for", "share", "device", "at", "every", "mtbf", "times")
+_FAULT_KEYS = ("fault", "host", "count", "point", "for", "share", "by", "device", "at", "every", "mtbf", "times")
 _WHENS = ("at", "every", "mtbf")
 
 
@@ -68,8 +68,6 @@ def check(plan: Plan) -> None:
     """Raises `PlanError` if a plan would end the run, or take all that is saved, and does not say that it may."""
     if plan.snapshot_budget >= 1:
         raise PlanError(f"snapshot_budget: is a share of the time, below 1; it is {plan.snapshot_budget}")
-    if plan.checkpoint_every and plan.verify_every:
-        raise PlanError("a run either stores its arrays or verifies them: leave checkpoint_every or verify_every out")
     for number, planned in enumerate(plan.faults, 1):
         if FAULTS[planned.fault].stored and not plan.checkpoint_every:
             raise PlanError(f"fault {number}: {planned.fault} hits checkpoints on disk; say `checkpoint_every: 5`")
@@ -108,7 +106,7 @@ def dump(plan: Plan) -> str:
 def settled(plan: Plan, injections: Sequence[Injection]) -> Plan:
     """The plan that does exactly this, and draws nothing."""
     faults = tuple(
-        PlannedFault(one.fault, one.when, one.hosts, 1, one.lasts, one.point, one.share, one.device)
+        PlannedFault(one.fault, one.when, one.hosts, 1, one.lasts, one.point, one.share, one.by, one.device)
         for one in injections
     )
     return dataclasses.replace(plan, faults=faults)
@@ -129,14 +127,13 @@ def _fault(data: Any, where: str, plan: Plan) -> PlannedFault:
         raise PlanError(f"{where}: only `die` has a point; leave it out")
     if kind.lasts is None and "for" in data:
         raise PlanError(f"{where}: it is not taken back, so it has no `for`")
-    if name != "slow" and "share" in data:
-        raise PlanError(f"{where}: only `slow` has a share; leave it out")
-    if not kind.silent and "device" in data:
-        raise PlanError(f"{where}: only `flip-bit` has a device; leave it out")
+    for key, owner in (("share", "slow"), ("by", "delay"), ("device", "flip-bit")):
+        if name != owner and key in data:
+            raise PlanError(f"{where}: only `{owner}` has `{key}`; leave it out")
     count = _whole(data, "count", 1, where, least=1)
     if count > len(plan.host_names) or (hosts and "count" in data):
         raise PlanError(f"{where}: `count` says how many hosts are drawn, of {len(plan.host_names)}")
-    share = _seconds(data, "share", 0.5, where)
+    share = _seconds(data, "share", PlannedFault.share, where)
     if share >= 1:
         raise PlanError(f"{where}: share: is the part of its time that the host keeps, below 1; it is {share}")
     return PlannedFault(
@@ -147,6 +144,7 @@ def _fault(data: Any, where: str, plan: Plan) -> PlannedFault:
         lasts=_seconds(data, "for", kind.lasts, where),
         point=_one_of(data.get("point"), POINTS, f"{where}: point") if kind.target is Target.POINT else None,
         share=share,
+        by=_seconds(data, "by", PlannedFault.by, where),
         device=_whole(data, "device", None, where, least=0),
     )
 
@@ -200,6 +198,8 @@ def _dump_fault(planned: PlannedFault) -> dict[str, Any]:
         data["for"] = planned.lasts
     if planned.share != PlannedFault.share:
         data["share"] = planned.share
+    if planned.by != PlannedFault.by:
+        data["by"] = planned.by
     if planned.device is not None:
         data["device"] = planned.device
     when = planned.when

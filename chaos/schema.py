@@ -61,6 +61,7 @@ def _fault() -> dict[str, Any]:
             "point": {"oneOf": [{"const": point, "description": text} for point, text in POINTS.items()]},
             "for": _SECONDS,
             "share": {**_SECONDS, "exclusiveMaximum": 1},
+            "by": _SECONDS,
             "device": {"type": "integer", "minimum": 0},
             "at": {
                 "oneOf": [

@@ -22,11 +22,18 @@ if TYPE_CHECKING:
 class Start(Protocol):
     """Starts a script on a pool of its own; settings are those of a plan, such as hosts and devices_per_host.
 
-    With `networks` hosts can be cut off, which needs root; with `machines` etcd can fail by itself.
+    With `networks` hosts can be cut off, with `disk` what is stored is on a disk that can be full; both need root. With
+    `machines` etcd can fail by itself.
     """
 
     def __call__(
-        self, script: str | Path, *arguments: str, networks: bool = False, machines: bool = False, **settings: Any
+        self,
+        script: str | Path,
+        *arguments: str,
+        networks: bool = False,
+        machines: bool = False,
+        disk: bool = False,
+        **settings: Any,
     ) -> DisturbedRun: ...
 
 
@@ -40,10 +47,15 @@ def elastic_chaos(tmp_path: Path) -> Start:
     numbers = itertools.count(1)
 
     def start(
-        script: str | Path, *arguments: str, networks: bool = False, machines: bool = False, **settings: Any
+        script: str | Path,
+        *arguments: str,
+        networks: bool = False,
+        machines: bool = False,
+        disk: bool = False,
+        **settings: Any,
     ) -> DisturbedRun:
         directory = tmp_path / f"run{next(numbers)}"
-        pool = {"networks": networks, "machines": machines}
-        return DisturbedRun(Plan(**settings), [str(script), *arguments], directory, **pool)
+        needs = {"networks": networks, "machines": machines, "disk": disk}
+        return DisturbedRun(Plan(**settings), [str(script), *arguments], directory, **needs)
 
     return start

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from chaos import CHECKERS, FAULTS, AtTime, Evidence, History, Injection, Plan
 from elastic.chaos_run.live_run import LiveRun
@@ -24,11 +24,21 @@ class DisturbedRun:
     """
 
     def __init__(
-        self, plan: Plan, script: Sequence[str], directory: Path, *, networks: bool = False, machines: bool = False
+        self,
+        plan: Plan,
+        script: Sequence[str],
+        directory: Path,
+        *,
+        networks: bool = False,
+        machines: bool = False,
+        disk: bool = False,
     ) -> None:
-        """With `networks` each host can be cut off, which needs root; with `machines` etcd can fail by itself."""
+        """With `networks` each host can be cut off, with `disk` what is stored is on a disk that can be full.
+
+        Both need root. With `machines` etcd can fail by itself.
+        """
         self._plan, self._script, self._directory = plan, script, directory
-        self._run = LiveRun(plan, script, directory, "run", networks=networks, machines=machines)
+        self._run = LiveRun(plan, script, directory, "run", networks=networks, machines=machines, disk=disk)
         self._verbs = Verbs(self._run)
         self._numbers = itertools.count(1)
         self._lasting: dict[str, int] = {}
@@ -39,6 +49,7 @@ class DisturbedRun:
 
     def __exit__(self, *_: object) -> None:
         self._run.close()
+        (self._directory / "run.jsonl").write_text(self._run.history.text())
 
     # What happens to hosts
 
@@ -69,6 +80,12 @@ class DisturbedRun:
 
     thaw = heal
 
+    def delay(self, host: str, by: float = 0.1, seconds: float = 10.0, at: int | None = None) -> None:
+        """Has all that a host sends and gets take longer, for so many seconds; of a run with `networks`."""
+        if self._run.network is None:
+            raise UsageError("messages can only be delayed in a run with networks=True")
+        self._do("delay", (host,), lasts=seconds, by=by, at=at)
+
     def recycle_address(self, host: str, at: int | None = None) -> None:
         """Kills a host, and has one of another name come up at its address; of a run with `networks`."""
         if self._run.network is None:
@@ -97,19 +114,44 @@ class DisturbedRun:
         """Kills the next process that comes to a point, such as "snapshot" or "collective"."""
         self._do("die", (), point=point, at=at)
 
-    def _do(
-        self,
-        fault: str,
-        hosts: Sequence[str],
-        *,
-        lasts: float | None = None,
-        point: str | None = None,
-        share: float = 0.5,
-        at: int | None = None,
-    ) -> int:
+    def hit_disk(self, what: str, seconds: float = 10.0, at: int | None = None) -> None:
+        """Has the disk with checkpoints be "full" or "read-only" for so many seconds; of a run with `disk`."""
+        if self._run.stored is None or self._run.stored.disk is None:
+            raise UsageError("only a run with disk=True and checkpoint_every has a disk of its own")
+        self._do(f"disk-{what}", (), lasts=seconds, at=at)
+
+    def slow_disk(self, host: str, seconds: float = 10.0, at: int | None = None) -> None:
+        """Has every file of a checkpoint take a host four seconds longer to write or read, for so many seconds."""
+        if self._run.stored is None:
+            raise UsageError("only a run with checkpoint_every has anything on disk")
+        self._do("disk-slow", (host,), lasts=seconds, at=at)
+
+    def press_memory(self, host: str, seconds: float = 5.0, at: int | None = None) -> None:
+        """Leaves a host no space for copies of arrays, for so many seconds."""
+        self._do("memory-pressure", (host,), lasts=seconds, at=at)
+
+    def rot(self, what: str, *hosts: str, at: int | None = None) -> None:
+        """Changes a bit of each "copy", or block of "parity", in hosts' memory; or of each file of a "checkpoint".
+
+        Waits until there is one. Only who restores from it finds it, so kill a host next.
+        """
+        if what == "checkpoint" and self._run.stored is None:
+            raise UsageError("only a run with checkpoint_every has anything on disk")
+        if what == "parity" and not self._plan.protect.startswith("parity"):
+            raise UsageError("only a run with protect='parity=K+M' has parity")
+        self._do(f"rot-{what}", hosts, at=at)
+
+    def flip_bit(self, host: str, device: int = 0, at: int | None = None) -> None:
+        """Flips a bit of an array that a device of a host is about to use; of a run with `verify_every`."""
+        if not self._plan.verify_every:
+            raise UsageError("only a run with verify_every finds a flipped bit")
+        self._do("flip-bit", (host,), device=device, at=at)
+
+    def _do(self, fault: str, hosts: Sequence[str], *, at: int | None, **how: Any) -> int:
         self._wait_for_step(at)
         self._wait_for_hosts(fault, hosts)
-        injection = Injection(next(self._numbers), fault, AtTime(0.0), tuple(hosts), lasts, point, share)
+        injection = Injection(next(self._numbers), fault, AtTime(0.0), tuple(hosts), **how)
+        self.wait_until(lambda: not self._verbs.prevents(injection), f"{injection} to be possible")
         self._verbs.do(injection)
         return injection.number
 

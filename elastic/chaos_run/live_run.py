@@ -48,11 +48,12 @@ class LiveRun:
             `NAME-pool.log` what its etcd and hosts had to say.
         networks: each host, and etcd, stands in a network of its own, and can be cut off.
         machines: hosts and etcd are started one by one, so that etcd can fail, too; with networks they always are.
+        disk: what it stores is on a disk of its own, which can be full.
 
     Attributes:
         stored: what the run has on disk; None if it stores nothing.
 
-    Raises `UsageError` if networks, or the disk that the plan needs, cannot be made here, or there is no such etcd.
+    Raises `UsageError` if networks, or a disk, cannot be made here, or there is no such etcd.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class LiveRun:
         *,
         networks: bool = False,
         machines: bool = False,
+        disk: bool = False,
     ) -> None:
         self.host_names = plan.host_names
         self.events: list[Event] = []
@@ -79,7 +81,7 @@ class LiveRun:
         self._belongings = Belongings(Path(tempfile.mkdtemp(prefix="chaos-", dir="/dev/shm")))
         self._pool: MachinePool | None = None
         networked = (*plan.host_names, ETCD) if networks else ()
-        self._guard = Guard(self._belongings.directory, networked, disk=plan.needs_disk)
+        self._guard = Guard(self._belongings.directory, networked, disk=disk)
         self.stored = StoredCheckpoints(self._belongings.disk, self._guard.disk) if plan.checkpoint_every else None
         try:
             self._belongings.make()
@@ -126,6 +128,9 @@ class LiveRun:
     def close(self) -> None:
         """Ends it, if it has not ended, and removes what it left."""
         self._health.shutdown(wait=False, cancel_futures=True)
+        if self.network is not None:
+            for host in self.host_names:
+                self.network.hasten(host)
         self._guard.close()
         self._launcher.wait()
         if self._pool is not None:

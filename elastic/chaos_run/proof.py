@@ -34,8 +34,8 @@ def prove(
 
     Raises `UsageError` if the script fails without faults, or this machine lacks what the plan needs.
     """
-    if plan.needs_networks and (why := missing()) is not None:
-        raise UsageError(f"hosts cannot be cut off here: {why}")
+    if plan.needs_networks and (why := missing(delays=plan.needs_delays)) is not None:
+        raise UsageError(f"the network of the plan cannot be made here: {why}")
     etcd_members.check(plan.etcd)
     seed = random.randrange(1 << 31) if plan.seed is None else plan.seed
     plan = replace(plan, seed=seed)
@@ -66,12 +66,12 @@ def disturbed(
     plan: Plan, script: Sequence[str], directory: Path, name: str, say: Callable[[str], None]
 ) -> tuple[History, list[Injection]]:
     """What happens under a plan that has a seed, and the faults that were due."""
-    pool = {"networks": plan.needs_networks, "machines": plan.needs_machine_pool}
+    pool = {"networks": plan.needs_networks, "machines": plan.needs_machine_pool, "disk": plan.needs_disk}
     with LiveRun(plan, script, directory, name, **pool) as run:
         run.on_event = lambda event: _tell(event, say)
         conductor = Conductor(plan, plan.seed or 0, run)
         history = conductor.conduct()
-    (directory / f"{name}.jsonl").write_text("".join(f"{event.line()}\n" for event in history))
+    (directory / f"{name}.jsonl").write_text(history.text())
     return history, conductor.injections
 
 

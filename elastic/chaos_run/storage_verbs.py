@@ -41,7 +41,7 @@ class StorageVerbs:
             "rot-checkpoint": self._rot,
         }
 
-    def lacks(self, injection: Injection) -> str:
+    def prevents(self, injection: Injection) -> str:
         """Why a fault would hit nothing, in words; empty if it would, or if it is none of these."""
         return "there was nothing of the kind" if injection.kind.rots and not self._files(injection) else ""
 

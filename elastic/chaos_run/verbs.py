@@ -6,9 +6,10 @@ import signal
 from collections.abc import Callable
 from functools import partial
 
-from chaos import FAULTS, Injection, Target, ways
+from chaos import Injection, Target
 from elastic import fault_points
 from elastic.chaos_run.live_run import LiveRun
+from elastic.chaos_run.network_verbs import NetworkVerbs
 from elastic.chaos_run.storage_verbs import StorageVerbs
 from elastic.errors import PoolError
 from membership import MembershipError
@@ -29,6 +30,7 @@ class Verbs:
         """Deaths at points that have not happened, and when that was last known."""
         self._undo: dict[int, Callable[[], None]] = {}
         """How faults that last are taken back, by number."""
+        self._network = NetworkVerbs(run, self._lasts)
         self._storage = StorageVerbs(run, self._lasts)
         self._does: dict[str, Callable[[Injection], None]] = {
             "kill-executor": self._kill,
@@ -41,7 +43,7 @@ class Verbs:
             "flap": self._flap,
             "slow": self._slow,
             "preempt": self._preempt,
-            **{name: self._cut for name in FAULTS if name == "cut" or name.startswith("cut-")},
+            **self._network.does,
             "recycle-address": self._recycle,
             "die": self._arm,
             "flip-bit": self._flip,
@@ -52,11 +54,7 @@ class Verbs:
 
     def do(self, injection: Injection) -> None:
         """Does a fault now, or tells why it cannot be done. One that waits for its point is told when it has come."""
-        missing = [host for host in injection.hosts if not self._targets(injection.fault, host)]
-        if missing:
-            self.skip(injection, f"{', '.join(missing)} had no such process then")
-            return
-        if why := self._storage.lacks(injection):
+        if why := self.prevents(injection):
             self.skip(injection, why)
             return
         if injection.kind.target is Target.ETCD:
@@ -65,6 +63,12 @@ class Verbs:
         if injection.point is None:
             self._tell(injection)
         self._does[injection.fault](injection)
+
+    def prevents(self, injection: Injection) -> str:
+        """Why a fault cannot be done now, in words; empty if it can."""
+        if missing := [host for host in injection.hosts if not self._targets(injection.fault, host)]:
+            return f"{', '.join(missing)} had no such process then"
+        return self._network.prevents(injection) or self._storage.prevents(injection)
 
     def take_back(self, number: int) -> None:
         """Takes a fault back before its time; does nothing if it was taken back."""
@@ -160,14 +164,6 @@ class Verbs:
         pids = self._all_targets(injection)
         self._run.who.signal(pids, signal.SIGTERM)
         self._lasts(injection, partial(self._run.who.signal, pids, signal.SIGKILL))
-
-    def _cut(self, injection: Injection) -> None:
-        network = self._run.network
-        assert network is not None, "the run has no networks"
-        hosts = injection.hosts
-        cut = [way for host in hosts for way in ways(injection.fault, host, self._run.host_names)]
-        network.sever(cut)
-        self._lasts(injection, partial(network.mend, cut))
 
     def _recycle(self, injection: Injection) -> None:
         assert self._run.pool is not None, "the run has no pool of machines"

@@ -15,6 +15,7 @@ on_loss: wait
 snapshot_budget: 0.3
 etcd: 3
 protect: parity=2+1
+checkpoint_every: 1.5
 verify_every: 2
 seed: 7
 until: 60
@@ -32,6 +33,7 @@ faults:
   - {fault: slow, host: h2, share: 0.25, at: {event: lost}}
   - {fault: kill-client, at: {step: 99}}
   - {fault: flip-bit, host: h1, device: 1, at: {event: compared}}
+  - {fault: delay, host: h2, by: 0.3, for: 4, every: 9}
 """
 
 
@@ -50,6 +52,7 @@ def test_a_plan_says_what_hits_whom_and_when():
         snapshot_budget=0.3,
         etcd="3",
         protect="parity=2+1",
+        checkpoint_every=1.5,
         verify_every=2,
         seed=7,
         until=60.0,
@@ -67,6 +70,7 @@ def test_a_plan_says_what_hits_whom_and_when():
             PlannedFault("slow", AtEvent("lost"), ("h2",), lasts=5.0, share=0.25),
             PlannedFault("kill-client", AtStep(99)),
             PlannedFault("flip-bit", AtEvent("compared"), ("h1",), device=1),
+            PlannedFault("delay", Every(9.0), ("h2",), lasts=4.0, by=0.3),
         ),
     )
 
@@ -121,7 +125,7 @@ def test_what_was_drawn_is_written_as_a_plan_that_draws_nothing():
         (plan_of("fault: kill-host, host: h1, at: {step: 1}, times: 2"), "`at` is one moment"),
         (plan_of("fault: kill-host, host: h1, for: 3, at: {step: 1}"), "it is not taken back, so it has no `for`"),
         (plan_of("fault: kill-host, host: h1, point: compile, at: {step: 1}"), "only `die` has a point"),
-        (plan_of("fault: freeze-host, host: h1, share: 0.5, at: {step: 1}"), "only `slow` has a share"),
+        (plan_of("fault: freeze-host, host: h1, share: 0.5, at: {step: 1}"), "only `slow` has `share`"),
         (plan_of("fault: die, point: lunch, at: {step: 1}"), "point: there is no 'lunch'; there are compile, "),
         (plan_of("fault: die, host: h1, point: compile, at: {step: 1}"), "not addressed to a host"),
         (plan_of("fault: kill-host, count: 5, at: {step: 1}"), "how many hosts are drawn, of 4"),
@@ -129,11 +133,12 @@ def test_what_was_drawn_is_written_as_a_plan_that_draws_nothing():
         (plan_of("fault: kill-etcd, host: h1, at: {step: 1}"), "not addressed to a host"),
         (plan_of("fault: recycle-address, host: h1, for: 3, at: {step: 1}"), "it is not taken back"),
         (plan_of("fault: kill-host, mtbf: 0"), "a number above 0"),
-        (plan_of("fault: kill-host, host: h1, device: 1, at: {step: 1}"), "only `flip-bit` has a device"),
+        (plan_of("fault: kill-host, host: h1, device: 1, at: {step: 1}"), "only `flip-bit` has `device`"),
         (plan_of("fault: flip-bit, host: h1, at: {step: 1}"), "only a run that verifies finds flip-bit"),
         ("protect: parity=3", "protect: is copies=N or parity=K[+]M, such as parity=3[+]1; it is 'parity=3'"),
         ("checkpoint_every: -1", "checkpoint_every: is a number, 0 or more"),
-        ("checkpoint_every: 5\nverify_every: 1", "leave checkpoint_every or verify_every out"),
+        (plan_of("fault: delay, host: h1, by: 0, at: {step: 1}"), "by: is a number above 0"),
+        (plan_of("fault: slow, host: h1, by: 0.1, at: {step: 1}"), "only `delay` has `by`"),
         (plan_of("fault: disk-full, at: {step: 1}"), "disk-full hits checkpoints on disk; say `checkpoint_every: 5`"),
         (plan_of("fault: disk-slow, host: h9, at: {step: 1}", "checkpoint_every: 5"), "there is no host 'h9'"),
         (plan_of("fault: disk-full, host: h1, at: {step: 1}", "checkpoint_every: 5"), "not addressed to a host"),

@@ -61,7 +61,7 @@ _FAILURE = {
     "verified": (bool, type(None)),
 }
 _PARTS = {"run": _RUN, "snapshot": _SNAPSHOT, "journal": _JOURNAL, "goodput": _GOODPUT}
-_STATES = {"joining", "healthy", "suspect", "frozen", "draining", "dead", "quarantined"}
+_STATES = {"joining", "healthy", "suspect", "frozen", "unreachable", "draining", "dead", "quarantined"}
 _PHASES = {"detect", "fence", "world", "restore", "replay"}
 
 

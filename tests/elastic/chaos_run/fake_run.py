@@ -94,6 +94,12 @@ class FakeRun:
     def mend(self, ways):
         self.note("mend", *ways)
 
+    def delay(self, host, seconds):
+        self.note("delay", host, seconds)
+
+    def hasten(self, host):
+        self.note("hasten", host)
+
     @property
     def pool(self):
         return self

@@ -9,11 +9,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from chaos import missing, parse
+from chaos import parse
 from chaos.history import parse as parse_history
 from tests.elastic.processes import wait_gone
-
-pytest_plugins = ["elastic.pytest_plugin"]
 
 SCRIPT = str(Path(__file__).with_name("steps.py"))
 SMALL = ("--hosts=3", "--devices-per-host=1")
@@ -51,47 +49,6 @@ def test_a_script_that_fails_by_itself_is_told_so(tmp_path):
     assert process.returncode == 2
     assert "the script fails without any fault" in errors
     assert "I cannot" in errors
-
-
-def test_a_test_of_ones_own_may_do_faults_with_verbs(elastic_chaos):
-    with elastic_chaos(SCRIPT, "40", "0.1", hosts=3, devices_per_host=1) as run:
-        run.kill("h1", what="agent", at=3)
-        run.wait_for_recoveries(1)
-        run.freeze("h2")
-        run.wait_for_recoveries(2)
-        run.thaw("h2")
-        assert run.finish() == 0
-    assert run.problems() == []
-
-
-@pytest.mark.skipif(missing() is not None, reason=str(missing()))
-def test_a_host_that_is_cut_off_is_done_without_and_used_again(elastic_chaos):
-    with elastic_chaos(SCRIPT, "40", "0.2", hosts=2, devices_per_host=1, networks=True) as run:
-        run.cut("h1", at=3)
-        run.wait_for_recoveries(1)
-        run.heal("h1")
-        assert run.finish() == 0
-    assert run.problems() == []
-    assert [event.host for event in run.history.of("lost")] == ["h1"]
-
-
-@pytest.mark.skipif(missing() is not None, reason=str(missing()))
-def test_a_host_at_the_address_of_a_dead_one_is_another(elastic_chaos):
-    with elastic_chaos(SCRIPT, "40", "0.2", hosts=2, devices_per_host=1, networks=True) as run:
-        run.recycle_address("h1", at=3)
-        run.wait_until(lambda: any(event.host == "h1-successor" for event in run.history.of("joined")), "its successor")
-        assert run.finish() == 0
-    assert run.problems() == []
-    assert [event.host for event in run.history.of("lost")] == ["h1"]
-
-
-@pytest.mark.parametrize("what", ["kill", "compact"])
-def test_a_run_makes_steps_while_its_etcd_is_away(elastic_chaos, what):
-    with elastic_chaos(SCRIPT, "60", "0.1", hosts=2, devices_per_host=1, machines=True) as run:
-        run.hit_etcd(what, seconds=600, at=3)
-        assert run.finish() == 0
-    assert run.problems() == []
-    assert run.history.of("lost") == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])

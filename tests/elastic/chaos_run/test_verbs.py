@@ -91,6 +91,16 @@ def test_who_is_cut_off_is_reached_again_when_the_time_is_over(run, verbs):
     assert run.signals == [(0.0, "sever", *lost), (4.0, "mend", *lost)]
 
 
+def test_who_is_delayed_is_hastened_when_the_time_is_over_and_not_delayed_twice_at_once(run, verbs):
+    for number in (1, 2):
+        verbs.do(Injection(number, "delay", AtTime(0.0), ("h1",), lasts=4.0, by=0.2))
+    run.pass_time(5)
+    assert run.signals == [(0.0, "delay", "h1", 0.2), (4.0, "hasten", "h1")]
+    assert [event["why"] for event in run.of("skipped")] == ["h1 was delayed already"]
+    verbs.do(Injection(3, "delay", AtTime(0.0), ("h1",), lasts=4.0))
+    assert run.signals[-1] == (5.0, "delay", "h1", 0.1)
+
+
 def test_a_host_whose_address_is_recycled_is_killed_and_replaced(run, verbs):
     verbs.do(fault("recycle-address", "h1"))
     victims = [(0.0, "SIGKILL", "agent h1"), (0.0, "SIGKILL", "executor h1")]
