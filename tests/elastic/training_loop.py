@@ -4,7 +4,7 @@
 
 A small network, whose WIDTH may come from the environment, with dropout, Adam and a new batch in each step, on all
 devices. Every fifth step compiles a program that no step before has used. With PACE, a file that holds a number, no
-step begins beyond that number.
+step begins beyond that number. STEP_S in the environment are seconds that it waits in each step.
 """
 
 import functools
@@ -21,6 +21,7 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 WIDTH, BATCH, LAYERS = int(os.environ.get("WIDTH", "32")), 16, 4
+STEP_S = float(os.environ.get("STEP_S", "0"))
 NEWS = 5  # Steps between two programs that are new.
 
 
@@ -100,6 +101,7 @@ def main(kind, steps, pace):
     for i in range(steps):
         while pace and int(pace.read_text() or 0) < i:
             time.sleep(0.005)
+        time.sleep(STEP_S)
         x = rng.standard_normal((BATCH, WIDTH), np.float32)
         state, loss = step(state, jax.device_put(x, of_batch), jax.device_put(np.roll(x, 1, axis=1), of_batch))
         line = f"step {i} {float(loss).hex()}"

@@ -1,6 +1,6 @@
 """The ready-made plans on training loops of four kinds, or on a script of one's own.
 
-    python -m tests.elastic.chaos_run.every_plan [--plans smoke,soak] [--kinds data,pipeline] [--steps 300] [--out DIR]
+    python -m tests.elastic.chaos_run.every_plan [--plans smoke,soak] [--kinds data,pipeline] [--out DIR]
     python -m tests.elastic.chaos_run.every_plan --out DIR -- SCRIPT ARGS
 
 Each run prints a line: what it was, what it cost, and what did not hold. Its report is in a directory of its own. Exit
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -21,13 +22,20 @@ from typing import Any
 from chaos import ready_made
 from tests.elastic.loop_kills import KINDS, SCRIPT
 
+SECONDS = {"smoke": 30, "soak": 120, "preemptions": 120, "partitions": 180, "storage": 110, "silent-corruption": 70}
+"""For so long at least a script has to run so that all of a plan is done, or enough of one that draws."""
+
+STEP_S = 0.2
+"""What a step of a loop waits."""
+
 
 def run(plan: str, script: Sequence[str], out: Path, options: Sequence[str]) -> dict[str, Any] | None:
     """The report; None if there is none, since the run could not be made."""
     command = [sys.executable, "-m", "elastic.cli", "chaos", "run", plan, "--json", f"--out={out}", *options, "--"]
     out.mkdir(parents=True, exist_ok=True)
     with (out / "progress").open("w") as progress:
-        done = subprocess.run([*command, *script], stdout=subprocess.PIPE, stderr=progress, text=True, check=False)
+        pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": progress, "text": True}
+        done = subprocess.run([*command, *script], env={**os.environ, "STEP_S": str(STEP_S)}, check=False, **pipes)
     report: dict[str, Any] | None = json.loads(done.stdout) if done.stdout else None
     return report
 
@@ -46,16 +54,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--plans", default=",".join(ready_made()), help="default: all of them")
     parser.add_argument("--kinds", default=",".join(KINDS), help="of training loops; default: all of them")
-    parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path, help="default: a new directory")
     parser.add_argument("script", nargs="*", metavar="SCRIPT ARGS", help="instead of the training loops")
     args = parser.parse_args()
     out = args.out or Path(tempfile.mkdtemp(prefix="every-plan-"))
-    loops = {kind: [str(SCRIPT), kind, str(args.steps)] for kind in args.kinds.split(",")}
-    scripts = {Path(args.script[0]).stem: args.script} if args.script else loops
     failed = False
     for plan in args.plans.split(","):
+        steps = round(SECONDS[plan] / STEP_S)
+        loops = {kind: [str(SCRIPT), kind, str(steps)] for kind in args.kinds.split(",")}
+        scripts = {Path(args.script[0]).stem: args.script} if args.script else loops
         for name, script in scripts.items():
             # Four devices, as many as the pipeline has stages.
             report = run(plan, script, out / plan / name, [f"--seed={args.seed}", "--devices-per-host=1"])
