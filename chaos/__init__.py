@@ -13,8 +13,9 @@ from chaos.entries import ENTRIES, goodput
 from chaos.errors import ChaosError, HistoryError, PlanError
 from chaos.faults import FAULTS, Fault, Target
 from chaos.history import Event, History, parse_line
+from chaos.history import parse as parse_history
 from chaos.ledger import Span
-from chaos.network import GATEWAY, Network, NetworkError, missing
+from chaos.network import GATEWAY, Network, NetworkError, cannot_delay, missing
 from chaos.plan import EMBEDDED, AtTime, Injection, Plan
 from chaos.plan_text import dump, parse, settled
 from chaos.ready_made import ready_made
@@ -49,11 +50,13 @@ __all__ = [
     "Span",
     "Target",
     "Verdict",
+    "cannot_delay",
     "dump",
     "goodput",
     "html",
     "missing",
     "parse",
+    "parse_history",
     "parse_line",
     "ready_made",
     "schema",

@@ -98,5 +98,14 @@ class Agenda:
         if FAULTS[planned.fault].target is Target.HOST and not hosts:
             hosts = tuple(sorted(lot.sample(self._plan.host_names, planned.count)))
         number = next(self._numbers)
-        how = (planned.lasts, planned.point, planned.share, planned.by, planned.device)
-        return Injection(number, planned.fault, moment, hosts, *how)
+        return Injection(
+            number,
+            planned.fault,
+            moment,
+            hosts,
+            lasts=planned.lasts,
+            point=planned.point,
+            share=planned.share,
+            by=planned.by,
+            device=planned.device,
+        )

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 
 from chaos.faults import FAULTS
 from chaos.history import Event
+
+_SETTLES_S = 2.0
+"""A host that went on again may still be given up, for having been silent, so much later."""
 
 
 class Copies:
@@ -23,14 +27,18 @@ class Copies:
         self._stores = stores
         self._holders: list[frozenset[str]] = []
         """Each different set of hosts that holds a content."""
+        self._hit: dict[str, tuple[int, float]] = {}
+        """Hosts that a fault has hit and nobody has given up yet: its number, and until when that may happen."""
         self._stripes: list[tuple[int, list[frozenset[str]]]] = []
         """Of contents that are protected by parity: how many blocks suffice, and the hosts that hold each."""
 
     def tell(self, event: Event) -> None:
+        self._hit = {host: (number, until) for host, (number, until) in self._hit.items() if event.at < until}
         if event.kind == "joined":
             self.members.add(event.host)
         elif event.kind in ("gone", "left"):
             self.members.discard(event.host)
+            self._hit.pop(event.host, None)
             self._take_away({event.host})
         elif event.kind == "holds":
             self._holders = [frozenset(holders) for holders in event["holders"]]
@@ -44,6 +52,11 @@ class Copies:
         elif event.kind == "injected" and FAULTS[event["fault"]].rots:
             self.stored = self.stored and bool(event.hosts)
             self._take_away(set(event.hosts))
+        elif event.kind == "injected" and FAULTS[event["fault"]].takes_memory:
+            self._hit |= dict.fromkeys(event.hosts, (event["number"], math.inf))
+        elif event.kind == "reverted":
+            over = {host: number for host, (number, _) in self._hit.items() if number == event["number"]}
+            self._hit |= {host: (number, event.at + _SETTLES_S) for host, number in over.items()}
 
     @property
     def whole(self) -> bool:
@@ -51,8 +64,8 @@ class Copies:
         return self.stored or self._suffice(self.members)
 
     def may_lose(self, hosts: Collection[str]) -> bool:
-        """Whether all of it is still there without these hosts, and somebody to go on."""
-        rest = self.members - set(hosts)
+        """Whether all is still there without these hosts, and those that may be given up, and somebody to go on."""
+        rest = self.members - set(hosts) - self._hit.keys()
         return self.stored or (bool(rest) and self._suffice(rest))
 
     def _suffice(self, hosts: set[str]) -> bool:

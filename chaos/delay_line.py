@@ -1,4 +1,4 @@
-"""A cable on which all takes longer: `python -m chaos.delay_line ONE OTHER SECONDS`.
+"""A cable on which all takes longer; as a program, `delay_line.py ONE OTHER SECONDS`, which needs nothing else of ours.
 
 Makes two network devices of these names (TAP), and passes each frame that leaves by one on through the other, so many
 seconds later, in order. Says `ready` when they are there. They are gone when its stdin ends. Needs root; Linux only.
@@ -34,7 +34,7 @@ class _Way:
     def __init__(self, source: int, target: int, delay_s: float) -> None:
         self.source = source
         self._target, self._delay_s = target, delay_s
-        self._waiting: collections.deque[tuple[float, bytes]] = collections.deque(maxlen=_MOST_WAITING)
+        self._waiting: collections.deque[tuple[float, bytes]] = collections.deque()
 
     @property
     def due(self) -> float:
@@ -45,7 +45,9 @@ class _Way:
         """Takes all frames that the source has."""
         with contextlib.suppress(BlockingIOError):
             while True:
-                self._waiting.append((time.monotonic() + self._delay_s, os.read(self.source, _LONGEST)))
+                frame = os.read(self.source, _LONGEST)
+                if len(self._waiting) < _MOST_WAITING:
+                    self._waiting.append((time.monotonic() + self._delay_s, frame))
 
     def give(self) -> None:
         """Gives the target what is due."""
@@ -56,7 +58,10 @@ class _Way:
 
 
 def make_device(name: str) -> int:
-    """A TAP device, as a file descriptor that does not block; it is gone with that. Raises `OSError`."""
+    """A TAP device, as a file descriptor that does not block; it is gone with that. Raises `OSError`.
+
+    Without a name it gets one from the kernel.
+    """
     device = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         fcntl.ioctl(device, _TUNSETIFF, struct.pack("16sH22x", name.encode(), _IFF_TAP | _IFF_NO_PI))

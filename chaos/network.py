@@ -33,6 +33,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Self
 
+from chaos import delay_line
+
 GATEWAY = "gateway"
 """Whoever is in no namespace, as the end of a way."""
 
@@ -41,7 +43,7 @@ Way = tuple[str, str]
 
 _NAMESPACES = Path("/run/netns")
 _NOBODY = "02:00:00:00:00:00"
-"""A hardware address of the range for private use that no device of a network has: the kernel draws theirs."""
+"""A hardware address of the range for private use that no device of a network has."""
 _MOST_HOSTS = 200
 _NETWORKS = range(64, 128)
 """The third numbers of addresses 10.213.x.0/24, of which a network takes one that no device has."""
@@ -52,15 +54,22 @@ class NetworkError(Exception):
 
 
 @functools.cache
-def missing(*, delays: bool = False) -> str | None:
-    """Why no network can be made here, or none with `delays`; None if one can, which is found out by making one."""
+def missing() -> str | None:
+    """Why no network can be made here; None if one can, which is found out by making one."""
     try:
-        with Network(["probe"]) as network:
-            if delays:
-                network.delay("probe", 0.001)
+        with Network(["probe"]):
             return None
     except NetworkError as error:
         return str(error)
+
+
+def cannot_delay() -> str | None:
+    """Why no host of a network can be delayed here; None if one can."""
+    try:
+        os.close(delay_line.make_device(""))
+    except OSError as error:
+        return f"messages are delayed by devices that the kernel has for that (/dev/net/tun): {error.strerror}"
+    return None
 
 
 def _lacks() -> str | None:
@@ -141,19 +150,30 @@ class Network:
         self._change(whole, "neighbour delete {address} dev {device}")
 
     def delay(self, host: str, seconds: float) -> None:
-        """From now on all that a host sends or gets takes so many seconds longer. Raises `NetworkError` if it does."""
+        """From now on all that a host sends or gets takes so many seconds longer.
+
+        Raises `NetworkError`, and leaves all as it is, if the host is delayed already, or cannot be.
+        """
         if host in self._lines:
             raise NetworkError(f"what {host} sends is delayed already")
         near, far, bridge = (self._name(end, host) for end in ("near", "far", "slow"))
         self._lines[host] = _delay_line(near, far, seconds)
-        _ip("link", "add", bridge, "type", "bridge")
-        _ip("link", "set", near, "master", bridge, "up")
-        _ip("link", "set", far, "master", self._bridge, "up")
-        _ip("link", "set", bridge, "up")
-        _ip("link", "set", self._port(host), "master", bridge)
+        try:
+            _ip("link", "add", bridge, "type", "bridge")
+            _ip("link", "set", near, "master", bridge, "up")
+            _ip("link", "set", far, "master", self._bridge, "up")
+            _ip("link", "set", bridge, "up")
+            _ip("link", "set", self._port(host), "master", bridge)
+        except BaseException:
+            with contextlib.suppress(NetworkError):
+                self.hasten(host)
+            raise
 
     def hasten(self, host: str) -> None:
-        """Takes `delay` back; what is under way is lost. Does nothing if the host is not delayed."""
+        """Takes `delay` back; what is under way is lost. Does nothing if the host is not delayed.
+
+        Raises `NetworkError` if it cannot, or if the host had been without a cable.
+        """
         line = self._lines.pop(host, None)
         if line is None:
             return
@@ -161,7 +181,15 @@ class Network:
             _ip("link", "set", self._port(host), "master", self._bridge)
             _ip("link", "del", self._name("slow", host))
         finally:
-            line.communicate()
+            _, errors = line.communicate()
+        if line.returncode:
+            raise NetworkError(f"the delay line of {host} had failed, and cut it off: {_last(errors)}")
+
+    def hasten_all(self) -> None:
+        """Takes all delays back, as far as the network is still there."""
+        for host in list(self._lines):
+            with contextlib.suppress(NetworkError):
+                self.hasten(host)
 
     def _ways(self, host: str) -> list[Way]:
         others = [other for other in (*self._numbers, GATEWAY) if other != host]
@@ -176,8 +204,8 @@ class Network:
             _ip(*where, "-batch", "-", lines=lines)
 
     def close(self) -> None:
+        self.hasten_all()
         for host in self._numbers:
-            self.hasten(host)
             # The kernel removes a namespace later, and its cables with it: until then their names would be taken.
             for device in (self._port(host), self._name("slow", host)):
                 with contextlib.suppress(NetworkError):
@@ -244,7 +272,7 @@ def _numbers(hosts: Sequence[str]) -> dict[str, int]:
 def _delay_line(one: str, other: str, seconds: float) -> subprocess.Popen[str]:
     """A process that ends when it can read no more; until then there are the two devices that it makes."""
     line = subprocess.Popen(
-        [sys.executable, "-m", "chaos.delay_line", one, other, str(seconds)],
+        [sys.executable, "-S", delay_line.__file__, one, other, str(seconds)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -254,8 +282,13 @@ def _delay_line(one: str, other: str, seconds: float) -> subprocess.Popen[str]:
     assert line.stdout is not None
     if line.stdout.readline() != "ready\n":
         _, errors = line.communicate()
-        raise NetworkError(f"what a host sends cannot be delayed: {errors.strip().rpartition(chr(10))[-1]}")
+        raise NetworkError(f"what a host sends cannot be delayed: {_last(errors)}")
     return line
+
+
+def _last(errors: str) -> str:
+    """What a process said last."""
+    return next(reversed(errors.splitlines()), "it said nothing")
 
 
 def _ip(*arguments: str, lines: Sequence[str] = ()) -> None:

@@ -16,6 +16,9 @@ EVENTS = (
 """Events of a history that a fault may wait for."""
 
 
+LONGEST_DELAY_S = 0.5
+"""A host whose messages take longer gives no sign of life for so long that it may be given up."""
+
 EMBEDDED = "embedded"
 ETCDS = (EMBEDDED, "1", "3")
 """What may serve a pool: the embedded server, or a real etcd of so many members."""

@@ -15,7 +15,20 @@ import yaml
 
 from chaos.errors import PlanError
 from chaos.faults import FAULTS, POINTS, Target
-from chaos.plan import ETCDS, EVENTS, AtEvent, AtStep, AtTime, Every, Injection, Plan, PlannedFault, Poisson, When
+from chaos.plan import (
+    ETCDS,
+    EVENTS,
+    LONGEST_DELAY_S,
+    AtEvent,
+    AtStep,
+    AtTime,
+    Every,
+    Injection,
+    Plan,
+    PlannedFault,
+    Poisson,
+    When,
+)
 
 ON_LOSS = ("stack", "spare", "wait")
 PROTECTION = r"^(copies=[1-9]\d*|parity=[1-9]\d*\+[1-9]\d*)$"
@@ -106,7 +119,16 @@ def dump(plan: Plan) -> str:
 def settled(plan: Plan, injections: Sequence[Injection]) -> Plan:
     """The plan that does exactly this, and draws nothing."""
     faults = tuple(
-        PlannedFault(one.fault, one.when, one.hosts, 1, one.lasts, one.point, one.share, one.by, one.device)
+        PlannedFault(
+            one.fault,
+            one.when,
+            one.hosts,
+            lasts=one.lasts,
+            point=one.point,
+            share=one.share,
+            by=one.by,
+            device=one.device,
+        )
         for one in injections
     )
     return dataclasses.replace(plan, faults=faults)
@@ -136,6 +158,9 @@ def _fault(data: Any, where: str, plan: Plan) -> PlannedFault:
     share = _seconds(data, "share", PlannedFault.share, where)
     if share >= 1:
         raise PlanError(f"{where}: share: is the part of its time that the host keeps, below 1; it is {share}")
+    by = _seconds(data, "by", PlannedFault.by, where)
+    if by > LONGEST_DELAY_S:
+        raise PlanError(f"{where}: by: is at most {LONGEST_DELAY_S:g}: what takes longer is as good as lost; see `cut`")
     return PlannedFault(
         name,
         _when(data, where),
@@ -144,7 +169,7 @@ def _fault(data: Any, where: str, plan: Plan) -> PlannedFault:
         lasts=_seconds(data, "for", kind.lasts, where),
         point=_one_of(data.get("point"), POINTS, f"{where}: point") if kind.target is Target.POINT else None,
         share=share,
-        by=_seconds(data, "by", PlannedFault.by, where),
+        by=by,
         device=_whole(data, "device", None, where, least=0),
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from chaos.faults import FAULTS, POINTS
-from chaos.plan import ETCDS, EVENTS, Plan
+from chaos.plan import ETCDS, EVENTS, LONGEST_DELAY_S, Plan
 from chaos.plan_text import ON_LOSS, PROTECTION
 
 _SECONDS = {"type": "number", "exclusiveMinimum": 0}
@@ -61,7 +61,7 @@ def _fault() -> dict[str, Any]:
             "point": {"oneOf": [{"const": point, "description": text} for point, text in POINTS.items()]},
             "for": _SECONDS,
             "share": {**_SECONDS, "exclusiveMaximum": 1},
-            "by": _SECONDS,
+            "by": {**_SECONDS, "maximum": LONGEST_DELAY_S},
             "device": {"type": "integer", "minimum": 0},
             "at": {
                 "oneOf": [

@@ -6,7 +6,6 @@ from chaos.causes import Reaction, reactions
 from chaos.checkers.verdict import Evidence, Verdict, verdict
 from chaos.faults import FAULTS
 from chaos.history import Event
-from chaos.plan import Plan
 
 
 def liveness(evidence: Evidence) -> Verdict:
@@ -18,7 +17,7 @@ def liveness(evidence: Evidence) -> Verdict:
         fault = reaction.fault
         # The script may end before it matters.
         in_time = chaos.ended - fault.at > plan.notice_within
-        must = fault["must_be_noticed"] and not _came_to_nothing(reaction, plan)
+        must = fault["must_be_noticed"] and not _came_to_nothing(reaction, evidence)
         if reaction.noticed is None and must and in_time:
             problems.append(f"{name_of(fault)} was not noticed within {plan.notice_within:g} s")
     ends = chaos.of("recovered", "failed", "ended")
@@ -40,10 +39,15 @@ def liveness(evidence: Evidence) -> Verdict:
     return verdict("liveness", problems, f"{len(found)} faults, {len(losses)} losses")
 
 
-def _came_to_nothing(reaction: Reaction, plan: Plan) -> bool:
+def _came_to_nothing(reaction: Reaction, evidence: Evidence) -> bool:
     """Whether a disk may have had a fault, and none any more, before anything was to be stored."""
-    lasted = reaction.until - reaction.fault.at
-    return FAULTS[reaction.fault["fault"]].stored and lasted < plan.checkpoint_every + plan.notice_within
+    if not FAULTS[reaction.fault["fault"]].stored:
+        return False
+    plan, chaos = evidence.plan, evidence.chaos
+    due = reaction.fault.at + plan.checkpoint_every
+    if plan.verify_every and not any(due <= event.at <= reaction.until for event in chaos.of("verified_snapshot")):
+        return True  # Nothing else is stored.
+    return reaction.until < due + plan.notice_within
 
 
 def name_of(fault: Event) -> str:

@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from chaos import CHECKERS, FAULTS, AtTime, Evidence, History, Injection, Plan
+from chaos import CHECKERS, FAULTS, AtTime, Evidence, History, Injection, Plan, Target, cannot_delay
 from elastic.chaos_run.live_run import LiveRun
 from elastic.chaos_run.proof import undisturbed
 from elastic.chaos_run.verbs import Verbs
-from elastic.errors import UsageError
+from elastic.errors import PoolError, UsageError
 
 
 class DisturbedRun:
@@ -84,6 +84,8 @@ class DisturbedRun:
         """Has all that a host sends and gets take longer, for so many seconds; of a run with `networks`."""
         if self._run.network is None:
             raise UsageError("messages can only be delayed in a run with networks=True")
+        if (why := cannot_delay()) is not None:
+            raise UsageError(why)
         self._do("delay", (host,), lasts=seconds, by=by, at=at)
 
     def recycle_address(self, host: str, at: int | None = None) -> None:
@@ -148,12 +150,44 @@ class DisturbedRun:
         self._do("flip-bit", (host,), device=device, at=at)
 
     def _do(self, fault: str, hosts: Sequence[str], *, at: int | None, **how: Any) -> int:
+        """Does a fault as soon as it can be done; its number. Raises `UsageError` if it never can."""
+        self._check(fault, hosts)
         self._wait_for_step(at)
-        self._wait_for_hosts(fault, hosts)
         injection = Injection(next(self._numbers), fault, AtTime(0.0), tuple(hosts), **how)
-        self.wait_until(lambda: not self._verbs.prevents(injection), f"{injection} to be possible")
-        self._verbs.do(injection)
+        if self._hinders(injection):
+            self._wait_until_possible(injection)
+        self._verbs.do(injection)  # At once, so that two that follow each other hit the same moment.
         return injection.number
+
+    def _check(self, fault: str, hosts: Sequence[str]) -> None:
+        if fault not in FAULTS:
+            raise UsageError(f"there is no {fault!r}; there are {', '.join(FAULTS)}")
+        if unknown := [host for host in hosts if host not in self._plan.host_names]:
+            raise UsageError(f"there is no host {unknown[0]!r}; the pool has {', '.join(self._plan.host_names)}")
+        if bool(hosts) != (FAULTS[fault].target is Target.HOST):
+            raise UsageError(f"{fault} {'hits no host' if hosts else 'hits a host'}: {FAULTS[fault].explanation}")
+
+    def _hinders(self, injection: Injection) -> str:
+        """Why a fault cannot be done now, or would take the last copy of something; empty if all is well."""
+        names, copies = " and ".join(injection.hosts), self._run.copies
+        if not set(injection.hosts) <= copies.members:
+            return f"{names} did not take part"
+        if injection.kind.takes_memory and not self._plan.allow_data_loss and not copies.may_lose(injection.hosts):
+            return f"no others held all that {names} did"
+        return self._verbs.prevents(injection)
+
+    def _wait_until_possible(self, injection: Injection) -> None:
+        why = ""
+
+        def possible() -> bool:
+            nonlocal why
+            why = self._hinders(injection)
+            return not why
+
+        try:
+            self.wait_until(possible, str(injection))
+        except PoolError as error:
+            raise PoolError(f"{injection} could not be done, since {why}; {error}") from None
 
     # What the run makes of it
 
@@ -205,12 +239,3 @@ class DisturbedRun:
     def _wait_for_step(self, step: int | None) -> None:
         if step is not None:
             self.wait_for_step(step)
-
-    def _wait_for_hosts(self, fault: str, hosts: Sequence[str]) -> None:
-        unknown = [host for host in hosts if host not in self._plan.host_names]
-        if unknown:
-            raise UsageError(f"there is no host {unknown[0]!r}; the pool has {', '.join(self._plan.host_names)}")
-        names, copies = " and ".join(hosts), self._run.copies
-        self.wait_until(lambda: set(hosts) <= copies.members, f"{names} to take part")
-        if FAULTS[fault].takes_memory and not self._plan.allow_data_loss:
-            self.wait_until(lambda: copies.may_lose(hosts), f"others to hold all that {names} did")

@@ -129,8 +129,7 @@ class LiveRun:
         """Ends it, if it has not ended, and removes what it left."""
         self._health.shutdown(wait=False, cancel_futures=True)
         if self.network is not None:
-            for host in self.host_names:
-                self.network.hasten(host)
+            self.network.hasten_all()
         self._guard.close()
         self._launcher.wait()
         if self._pool is not None:

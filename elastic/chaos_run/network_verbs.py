@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from chaos import FAULTS, Injection, Network, ways
+from chaos import FAULTS, Injection, Network, NetworkError, ways
 from elastic.chaos_run.live_run import LiveRun
+from elastic.errors import PoolError
 
 
 class NetworkVerbs:
@@ -39,12 +41,17 @@ class NetworkVerbs:
         self._lasts(injection, partial(self._network.mend, cut))
 
     def _delay(self, injection: Injection) -> None:
-        def hasten() -> None:
-            self._delayed.difference_update(injection.hosts)
+        """Delays all of the hosts, or raises `NetworkError`."""
+        with contextlib.ExitStack() as stack:
             for host in injection.hosts:
-                self._network.hasten(host)
+                self._network.delay(host, injection.by)
+                stack.callback(self._hasten, host)
+                self._delayed.add(host)
+            self._lasts(injection, stack.pop_all().close)
 
-        self._delayed.update(injection.hosts)
-        for host in injection.hosts:
-            self._network.delay(host, injection.by)
-        self._lasts(injection, hasten)
+    def _hasten(self, host: str) -> None:
+        self._delayed.discard(host)
+        try:
+            self._network.hasten(host)
+        except NetworkError as error:
+            raise PoolError(str(error)) from error

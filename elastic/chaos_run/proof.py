@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import random
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from chaos import Event, History, Injection, Plan, Report, dump, html, missing, settled, shrink
+from chaos import (
+    ChaosError,
+    Event,
+    History,
+    Injection,
+    Plan,
+    Report,
+    cannot_delay,
+    dump,
+    html,
+    parse,
+    parse_history,
+    settled,
+    shrink,
+)
 from elastic.chaos_run import etcd_members
 from elastic.chaos_run.conduct import Conductor
 from elastic.chaos_run.live_run import LiveRun
@@ -23,6 +39,7 @@ def prove(
     directory: Path,
     say: Callable[[str], None],
     *,
+    earlier: Path | None = None,
     shrink_runs: int = 0,
 ) -> Report:
     """Runs the script twice, and writes everything to a directory; the report.
@@ -30,23 +47,21 @@ def prove(
     Args:
         script: SCRIPT ARGS..., or -m MODULE ARGS...
         say: is told what goes on.
+        earlier: the directory of a report whose run without faults is used again; else one is made.
         shrink_runs: how many more runs may be made to find fewer faults under which the script still fails.
 
-    Raises `UsageError` if the script fails without faults, or this machine lacks what the plan needs.
+    Raises `UsageError` if the script fails without faults, if what is to be used again is of another script or pool, or
+    if this machine lacks what the plan needs.
     """
-    if plan.needs_networks and (why := missing(delays=plan.needs_delays)) is not None:
-        raise UsageError(f"the network of the plan cannot be made here: {why}")
+    if plan.needs_delays and (why := cannot_delay()) is not None:
+        raise UsageError(f"the plan cannot be carried out here: {why}")
     etcd_members.check(plan.etcd)
     seed = random.randrange(1 << 31) if plan.seed is None else plan.seed
     plan = replace(plan, seed=seed)
     if plan.drawn:
         say(f"seed {seed}")
-    say("running the script without faults ...")
-    clean = undisturbed(plan, script, directory, "clean")
-    if clean.failed:
-        last = (directory / "clean.err").read_text(errors="replace")[-_LAST_WORDS:]
-        raise UsageError(f"the script fails without any fault, so nothing can be shown; its last words:\n{last}")
-    say(f"it took {clean.ended - clean.began:.1f} s; running it under the plan {plan.name} ...")
+    clean = _clean(plan, script, directory, say) if earlier is None else _earlier(plan, script, earlier)
+    say(f"without faults it took {clean.ended - clean.began:.1f} s; running it under the plan {plan.name} ...")
     chaos, injections = disturbed(plan, script, directory, "chaos", say)
     report = Report.of(plan, clean, chaos, list(script))
     again = settled(plan, injections)
@@ -54,6 +69,30 @@ def prove(
         again = smallest(again, script, directory, clean, shrink_runs, say)
     write(report, again, directory)
     return report
+
+
+def _clean(plan: Plan, script: Sequence[str], directory: Path, say: Callable[[str], None]) -> History:
+    say("running the script without faults ...")
+    clean = undisturbed(plan, script, directory, "clean")
+    if clean.failed:
+        last = (directory / "clean.err").read_text(errors="replace")[-_LAST_WORDS:]
+        raise UsageError(f"the script fails without any fault, so nothing can be shown; its last words:\n{last}")
+    return clean
+
+
+def _earlier(plan: Plan, script: Sequence[str], report: Path) -> History:
+    """The run without faults of an earlier report of the same script on as many devices."""
+    try:
+        ran = json.loads((report / "report.json").read_text())["script"]
+        pool = parse((report / "plan.yaml").read_text())
+        clean = parse_history((report / "clean.jsonl").read_text())
+    except (OSError, ValueError, KeyError, ChaosError) as error:
+        raise UsageError(f"{report} is no directory of a report: {error}") from error
+    if ran != list(script):
+        raise UsageError(f"{report} is of another script: {shlex.join(ran)}")
+    if (devices := pool.hosts * pool.devices_per_host) != plan.hosts * plan.devices_per_host:
+        raise UsageError(f"{report} is of a run on {devices} devices, not {plan.hosts * plan.devices_per_host}")
+    return clean
 
 
 def undisturbed(plan: Plan, script: Sequence[str], directory: Path, name: str) -> History:

@@ -6,7 +6,7 @@ import signal
 from collections.abc import Callable
 from functools import partial
 
-from chaos import Injection, Target
+from chaos import FAULTS, Injection, NetworkError, Target
 from elastic import fault_points
 from elastic.chaos_run.live_run import LiveRun
 from elastic.chaos_run.network_verbs import NetworkVerbs
@@ -45,6 +45,7 @@ class Verbs:
             "preempt": self._preempt,
             **self._network.does,
             "recycle-address": self._recycle,
+            **{fault.name: self._hit_etcd for fault in FAULTS.values() if fault.target is Target.ETCD},
             "die": self._arm,
             "flip-bit": self._flip,
             **self._storage.does,
@@ -57,12 +58,14 @@ class Verbs:
         if why := self.prevents(injection):
             self.skip(injection, why)
             return
-        if injection.kind.target is Target.ETCD:
-            self._hit_etcd(injection)
+        began = self._run.now
+        try:
+            self._does[injection.fault](injection)
+        except (PoolError, MembershipError, NetworkError) as error:
+            self.skip(injection, str(error))
             return
         if injection.point is None:
-            self._tell(injection)
-        self._does[injection.fault](injection)
+            self._tell(injection, began)
 
     def prevents(self, injection: Injection) -> str:
         """Why a fault cannot be done now, in words; empty if it can."""
@@ -172,24 +175,19 @@ class Verbs:
             self._run.pool.replace(host)
 
     def _hit_etcd(self, injection: Injection) -> None:
-        """Does a fault to etcd, which may be unable to say whom it hits."""
+        """Does a fault to etcd. Raises `PoolError` or `MembershipError` if it cannot say whom it hits."""
         assert self._run.pool is not None, "the run has no pool of machines"
-        etcd, began = self._run.pool.etcd, self._run.now
-        try:
-            match injection.fault:
-                case "kill-etcd-leader":
-                    etcd.kill_leader()
-                case "kill-etcd":
-                    etcd.kill()
-                case "freeze-etcd":
-                    etcd.freeze()
-                case "compact-etcd":
-                    etcd.compact()
-                    etcd.freeze()
-        except (PoolError, MembershipError) as error:
-            self.skip(injection, str(error))
-            return
-        self._tell(injection, began)
+        etcd = self._run.pool.etcd
+        match injection.fault:
+            case "kill-etcd-leader":
+                etcd.kill_leader()
+            case "kill-etcd":
+                etcd.kill()
+            case "freeze-etcd":
+                etcd.freeze()
+            case "compact-etcd":
+                etcd.compact()
+                etcd.freeze()
         self._lasts(injection, etcd.start_again if injection.fault.startswith("kill") else etcd.thaw)
 
     def _flip(self, injection: Injection) -> None:

@@ -55,6 +55,12 @@ def add(subparsers: argparse._SubParsersAction[Any]) -> None:
     run.add_argument("--etcd", choices=("embedded", "1", "3"), help="what serves the pool (default: as the plan says)")
     run.add_argument("--seed", type=number, metavar="S", help="what the plan draws is drawn from it")
     run.add_argument(
+        "--clean",
+        type=Path,
+        metavar="DIR",
+        help="compare with the run without faults of an earlier report of the same script, instead of making one",
+    )
+    run.add_argument(
         "--shrink",
         type=number,
         default=0,
@@ -82,7 +88,8 @@ def handle_run(options: argparse.Namespace) -> int:
     except PlanError as error:
         raise UsageError(f"{options.plan}: {error}") from error
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    report = prove(plan, options.script, options.out, console.note, shrink_runs=options.shrink)
+    again = {"earlier": options.clean, "shrink_runs": options.shrink}
+    report = prove(plan, options.script, options.out, console.note, **again)
     print(report.json() if options.json else text(report))
     console.note(f"the report is in {options.out / 'report.html'}; {options.out / 'plan.yaml'} does the same again")
     return 0 if report.held else 1

@@ -1,7 +1,7 @@
 """Who holds what, event by event."""
 
 from chaos.copies import Copies
-from tests.chaos.histories import gone, holds, injected, joined, stored, story, striped
+from tests.chaos.histories import gone, holds, injected, joined, reverted, stored, story, striped
 
 HOSTS = [joined(0, "h0"), joined(0, "h1"), joined(0, "h2")]
 
@@ -65,3 +65,28 @@ def test_a_checkpoint_that_has_rotted_is_worth_nothing_until_the_next():
     events = [*HOSTS, stored(1, 5), injected(2, 1, "rot-checkpoint"), holds(3, ["h0"]), gone(4, "h0")]
     assert not after(*events, stores=True).whole
     assert after(*events, stored(5, 6), stores=True).whole
+
+
+class TestAHostThatIsHit:
+    """It may be given up at any moment, so no other may go that has what it has."""
+
+    EVENTS = (*HOSTS, holds(1, ["h0", "h1"]))
+
+    def test_no_other_may_go_until_it_is_given_up_and_others_have_what_it_had(self):
+        events = [*self.EVENTS, injected(2, 1, "freeze-host", "h0"), holds(2.5, ["h0", "h1"])]
+        assert not after(*events).may_lose(["h1"])
+        assert after(*events).may_lose(["h2"])
+        events += [gone(3, "h0"), joined(6, "h0"), holds(7, ["h0", "h1"])]
+        assert after(*events).may_lose(["h1"])
+
+    def test_one_that_goes_on_may_be_given_up_a_little_later(self):
+        events = [*self.EVENTS, injected(2, 1, "freeze-host", "h0"), reverted(3, 1)]
+        assert not after(*events, holds(4.9, ["h0", "h1"])).may_lose(["h1"])
+        assert after(*events, holds(5.1, ["h0", "h1"])).may_lose(["h1"])
+
+    def test_a_second_fault_counts_when_the_first_is_over(self):
+        events = [*self.EVENTS, injected(2, 1, "cut", "h0"), injected(3, 2, "freeze-host", "h0"), reverted(3, 1)]
+        assert not after(*events, holds(6, ["h0", "h1"])).may_lose(["h1"])
+
+    def test_what_takes_no_memory_hinders_nobody(self):
+        assert after(*self.EVENTS, injected(2, 1, "kill-executor", "h0")).may_lose(["h1"])

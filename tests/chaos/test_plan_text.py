@@ -84,12 +84,14 @@ def test_what_was_drawn_is_written_as_a_plan_that_draws_nothing():
         Injection(1, "kill-agent", AtTime(3.25), ("h2",)),
         Injection(2, "die", AtStep(4), point="compile"),
         Injection(3, "flip-bit", AtStep(5), ("h0",), device=1),
+        Injection(4, "delay", AtStep(6), ("h0",), lasts=3.0, by=0.2),
     ]
     plan = parse(dump(settled(parse(ALL), injections)))
     assert plan.faults == (
         PlannedFault("kill-agent", AtTime(3.25), ("h2",)),
         PlannedFault("die", AtStep(4), point="compile"),
         PlannedFault("flip-bit", AtStep(5), ("h0",), device=1),
+        PlannedFault("delay", AtStep(6), ("h0",), lasts=3.0, by=0.2),
     )
     assert not plan.drawn
 
@@ -138,6 +140,10 @@ def test_what_was_drawn_is_written_as_a_plan_that_draws_nothing():
         ("protect: parity=3", "protect: is copies=N or parity=K[+]M, such as parity=3[+]1; it is 'parity=3'"),
         ("checkpoint_every: -1", "checkpoint_every: is a number, 0 or more"),
         (plan_of("fault: delay, host: h1, by: 0, at: {step: 1}"), "by: is a number above 0"),
+        (
+            plan_of("fault: delay, host: h1, by: 2, at: {step: 1}"),
+            "by: is at most 0.5: what takes longer is as good as",
+        ),
         (plan_of("fault: slow, host: h1, by: 0.1, at: {step: 1}"), "only `delay` has `by`"),
         (plan_of("fault: disk-full, at: {step: 1}"), "disk-full hits checkpoints on disk; say `checkpoint_every: 5`"),
         (plan_of("fault: disk-slow, host: h9, at: {step: 1}", "checkpoint_every: 5"), "there is no host 'h9'"),

@@ -185,6 +185,12 @@ class TestLiveness:
         assert self.check(*disk(9), checkpoint_every=5.0) == []
         assert self.check(*disk(20), checkpoint_every=5.0) == ["fault 1 (disk-full) was not noticed within 5 s"]
 
+    @pytest.mark.parametrize(("verified", "missed"), [((), 0), ((5,), 0), ((12,), 1), ((25,), 0)])
+    def test_of_a_run_that_verifies_something_is_stored_only_when_it_was_verified(self, verified, missed):
+        snapshots = [(at, "verified_snapshot", {"number": 1, "operation": 3}) for at in verified]
+        disk = (injected(1, 1, "disk-full", lasts=19.0), *snapshots, reverted(20, 1), ended(60))
+        assert len(self.check(*disk, checkpoint_every=5.0, verify_every=1)) == missed
+
     def test_a_recovery_that_takes_too_long_is_told(self):
         found = self.check(lost(1, "h1"), recovered(9, "h1"), ended(20), recover_within=5.0)
         assert found == ["the loss of h1 was not followed by a recovery within 5 s"]

@@ -61,7 +61,7 @@ def main() -> int:
     out = args.out or Path(tempfile.mkdtemp(prefix="every-plan-"))
     failed = False
     for plan in args.plans.split(","):
-        steps = round(SECONDS[plan] / STEP_S)
+        steps = round(SECONDS.get(plan, 120) / STEP_S)
         loops = {kind: [str(SCRIPT), kind, str(steps)] for kind in args.kinds.split(",")}
         scripts = {Path(args.script[0]).stem: args.script} if args.script else loops
         for name, script in scripts.items():

@@ -1,7 +1,11 @@
-"""A script of small steps, for real runs under faults: STEPS, seconds that each takes at least, size of its state."""
+"""A script of small steps, for real runs under faults: STEPS PAUSE [SIZE [FILE]].
+
+Each step takes PAUSE seconds at least, but none once there is the FILE. SIZE is that of its state.
+"""
 
 import sys
 import time
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -27,5 +31,6 @@ for i in range(int(sys.argv[1])):
     state, spread = step(state, i)
     print(f"step {i} loss {float(spread)}", flush=True)
     announce(i)
-    time.sleep(float(sys.argv[2]))
+    if len(sys.argv) < 5 or not Path(sys.argv[4]).exists():
+        time.sleep(float(sys.argv[2]))
 print(np.asarray(state).tobytes().hex())

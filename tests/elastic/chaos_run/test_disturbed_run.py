@@ -3,10 +3,12 @@
 import os
 from pathlib import Path
 
+import psutil
 import pytest
 
-from chaos import missing
+from chaos import cannot_delay, missing
 from elastic.errors import UsageError
+from tests.elastic.processes import wait_gone
 
 pytest_plugins = ["elastic.pytest_plugin"]
 
@@ -54,44 +56,71 @@ def test_a_run_makes_steps_while_its_etcd_is_away(elastic_chaos, what):
     assert run.history.of("lost") == []
 
 
-@pytest.mark.skipif(missing(delays=True) is not None, reason=str(missing(delays=True)))
+@pytest.mark.skipif(bool(missing() or cannot_delay()), reason=str(missing() or cannot_delay()))
 def test_a_host_whose_messages_take_longer_is_waited_for(elastic_chaos):
     with elastic_chaos(SCRIPT, "40", "0.1", hosts=2, devices_per_host=1, networks=True) as run:
         run.delay("h1", by=0.1, seconds=600, at=3)
+        before = last_step(run)
         assert run.finish() == 0
     assert run.problems() == []
     assert run.history.of("lost") == []
     steps = {event["step"]: event.at for event in run.history.of("output") if event["step"] is not None}
-    assert steps[39] - steps[10] > 29 * 0.3  # There and back again, beside the step itself.
+    # There and back again, beside the step itself; what was under way then was not delayed.
+    assert steps[39] - steps[before + 2] > (39 - before - 2) * 0.3
+
+
+def last_step(run):
+    return max(event["step"] for event in run.history.of("output") if event["step"] is not None)
+
+
+@pytest.mark.skipif(bool(missing() or cannot_delay()), reason=str(missing() or cannot_delay()))
+def test_a_run_that_is_left_by_an_error_leaves_no_process(elastic_chaos):
+    with (  # noqa: PT012
+        pytest.raises(RuntimeError, match="mine"),
+        elastic_chaos(SCRIPT, "1000", "1", hosts=2, devices_per_host=1, networks=True) as run,
+    ):
+        run.delay("h1", seconds=600, at=0)
+        pids = [child.pid for child in psutil.Process().children(recursive=True)]
+        raise RuntimeError("mine")
+    wait_gone(pids)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a disk of its own needs root")
-def test_what_is_on_disk_and_in_memory_may_fail(elastic_chaos):
+def test_what_is_on_disk_and_in_memory_may_fail(elastic_chaos, tmp_path):
     settings = {"checkpoint_every": 0.5, "snapshot_budget": 0.3, "disk": True}
-    with elastic_chaos(SCRIPT, "60", "0.1", "60000", hosts=2, devices_per_host=1, **settings) as run:
+    script = (SCRIPT, "400", "0.1", "60000", str(tmp_path / "hurry"))
+    with elastic_chaos(*script, hosts=2, devices_per_host=1, **settings) as run:
         run.hit_disk("full", seconds=2, at=5)
         run.wait_until(lambda: run.history.of("not_stored"), "a checkpoint for which there is no space")
         run.rot("copy", "h1")
         run.kill("h1", what="executor")
         run.wait_for_recoveries(1)
-        run.slow_disk("h0", seconds=1)
-        run.press_memory("h0", seconds=1)
+        run.slow_disk("h0", seconds=600)
+        run.wait_until(lambda: run.history.of("slow_disk"), "a host that writes slowly")
+        run.press_memory("h0", seconds=600)
         run.wait_until(lambda: run.history.of("not_saved"), "a copy for which there is no space")
+        (tmp_path / "hurry").touch()
         assert run.finish() == 0
     assert run.problems() == []
     assert {event.host for event in run.history.of("bad_copy")} == {"h1"}
+    assert {event.host for event in run.history.of("slow_disk")} == {"h0"}
 
 
-def test_what_is_on_disk_is_right_after_a_bit_has_flipped(elastic_chaos):
+def test_what_is_on_disk_is_right_after_a_bit_has_flipped(elastic_chaos, tmp_path):
     settings = {"checkpoint_every": 0.5, "verify_every": 1, "snapshot_budget": 0.3, "on_loss": "wait"}
-    with elastic_chaos(SCRIPT, "100", "0.1", "60000", hosts=3, devices_per_host=1, **settings) as run:
+    script = (SCRIPT, "400", "0.1", "60000", str(tmp_path / "hurry"))
+    with elastic_chaos(*script, hosts=3, devices_per_host=1, **settings) as run:
         run.wait_until(lambda: run.history.of("stored"), "a checkpoint")
         run.flip_bit("h1")
         run.wait_until(lambda: run.history.of("corruption"), "somebody to find it")
         run.kill("h0", "h1", "h2")
+        run.wait_for_recoveries(1)
+        (tmp_path / "hurry").touch()
         assert run.finish() == 0
     assert run.problems() == []
-    assert {event.host for event in run.history.of("gone")} == {"h0", "h1", "h2"}  # So the rest came from disk.
+    found = run.history.of("corruption")[0]
+    after = [event.kind for event in run.history.of("gone", "joined") if event.at > found.at]
+    assert after[:3] == ["gone"] * 3  # No memory was left, so all came from disk.
 
 
 def test_what_a_run_is_not_prepared_for_is_refused_and_it_is_said_how_to_start_it(elastic_chaos):
@@ -106,8 +135,11 @@ def test_what_a_run_is_not_prepared_for_is_refused_and_it_is_said_how_to_start_i
         ("rot", ["parity", "h0"], "protect"),
         ("flip_bit", ["h0"], "verify_every"),
         ("kill", ["h7"], "there is no host 'h7'; the pool has h0"),
+        ("kill", [], "kill-host hits a host"),
     ]
     with elastic_chaos(SCRIPT, "1000", "1", hosts=1, devices_per_host=1) as run:
         for verb, arguments, words in refused:
             with pytest.raises(UsageError, match=words):
                 getattr(run, verb)(*arguments)
+        with pytest.raises(UsageError, match="there is no 'freeze-hots'; there are kill-executor, "):
+            run.freeze("h0", what="hots")

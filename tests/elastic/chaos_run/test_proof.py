@@ -1,5 +1,6 @@
 """`elastic chaos`, for real: a script, hosts that die, and what is said of it."""
 
+import contextlib
 import json
 import signal
 import subprocess
@@ -9,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from chaos import parse
+from chaos import cannot_delay, missing, parse
 from chaos.history import parse as parse_history
 from tests.elastic.processes import wait_gone
 
@@ -63,3 +64,38 @@ def test_what_is_killed_takes_the_script_and_all_hosts_along(tmp_path, number):
         process.communicate()
     assert len(pids) > 10
     wait_gone(pids)
+
+
+@pytest.mark.skipif(bool(missing() or cannot_delay()), reason=str(missing() or cannot_delay()))
+def test_what_is_killed_takes_the_network_along(tmp_path):
+    plan = tmp_path / "plan.yaml"
+    plan.write_text("faults: [{fault: delay, host: h1, for: 600, at: {step: 1}}]")
+    with chaos("run", str(plan), *SMALL, f"--out={tmp_path}", SCRIPT, "8", "1") as process:
+        while not (lines := delay_lines(process.pid)):
+            assert process.poll() is None
+        pids, mine = descendants(process.pid), devices(lines[0].removeprefix("near"))
+        process.kill()
+        process.wait()
+        process.communicate()
+    assert mine
+    wait_gone(pids)
+    assert not mine & devices("")
+
+
+def delay_lines(pid):
+    """The first device of each delay line that a process has started."""
+    found = []
+    for child in psutil.Process(pid).children():
+        with contextlib.suppress(psutil.Error):  # It has ended.
+            command = child.cmdline()
+            found += [command[-3]] if any(part.endswith("delay_line.py") for part in command) else []
+    return found
+
+
+def devices(ending):
+    """The numbers of all network devices of this machine whose names end so; no other device ever gets the same."""
+    found = set()
+    for path in Path("/sys/class/net").glob(f"*{ending}/ifindex"):
+        with contextlib.suppress(OSError):  # Those of other tests may go at any moment.
+            found.add(int(path.read_text()))
+    return found

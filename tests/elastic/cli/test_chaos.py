@@ -32,7 +32,7 @@ def test_the_options_stand_on_both_sides_of_the_plan_and_the_rest_is_the_scripts
     [(plan, script, directory, settings)] = proved
     assert plan == ready_made()["smoke"]
     assert script == [SCRIPT, "--out", "x", "--json"]
-    assert (directory, settings) == (tmp_path, {"shrink_runs": 0})
+    assert (directory, settings) == (tmp_path, {"earlier": None, "shrink_runs": 0})
 
 
 def test_a_script_needs_no_dashes_before_it(proved):
