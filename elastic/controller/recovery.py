@@ -30,6 +30,10 @@ log = logging.getLogger(__name__)
 _MOST_ATTEMPTS = 10
 """Worlds that may fail in a row, none of them told all that the journal holds, before the run is given up."""
 
+_RETURN_S = 60.0
+"""How long a host of which nothing is heard is waited for if it holds what nobody else does: it may stand still, or be
+cut off. If its machine has lost power, all is lost in any case."""
+
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.02, 5.0
 """Seconds before another attempt if nobody died in the last one; each is twice as long as the one before."""
 
@@ -100,15 +104,14 @@ class Recovery:
             self.doing = "moving" if kind == "moved" else "recovering"
             self.cause = f"host {failure.host}: {failure.reason}" if failure.host else failure.reason
             self._suspicion.world_lost(failure, self._line.journal)
+            self._worlds.joined.clear()
             try:
                 phases = await self._next_world(failure, began)
             except NoSpareError as error:
                 self._give_up(_hopeless(failure, f"{error} (--spares N keeps N of them, --on-loss wait waits for one)"))
                 return
             except NoPlacementError as error:
-                if lack != str(error):
-                    lack = str(error)
-                    self._waits(failure.host, failure.reason, lack)
+                lack = self._say(failure, lack, str(error))
                 await self._wait(lack)
                 continue
             except DataLossError as error:
@@ -118,6 +121,13 @@ class Recovery:
                 if self._snapshots.go_back():
                     log.warning("%s; the run goes back to what is stored", error.message)
                     self._line.journal.rewind()
+                    continue
+                silent = self._worlds.silent(time.monotonic() - _RETURN_S)
+                if silent and self._snapshots.would_be_whole(silent):
+                    lack = self._say(
+                        failure, lack, f"{error.message}; {' and '.join(sorted(silent))} may come back with them"
+                    )
+                    await self._wait(lack, _RETURN_S)
                     continue
                 self._give_up(_hopeless(failure, error.message))
                 return
@@ -155,12 +165,19 @@ class Recovery:
             return
         self._give_up(failure)
 
-    async def _wait(self, lack: str) -> None:
-        """Waits for a host to come."""
+    def _say(self, failure: HostLostError, before: str, lack: str) -> str:
+        """Tells what is waited for, unless that was told before; what it is."""
+        if lack != before:
+            self._waits(failure.host, failure.reason, lack)
+        return lack
+
+    async def _wait(self, lack: str, most: float | None = None) -> None:
+        """Waits until a host has come since the last attempt began, for so many seconds at most."""
         log.warning("%s", lack)
         self.doing, self.cause = "waiting", f"{self.cause}; {lack}"
-        self._worlds.joined.clear()
-        await self._worlds.joined.wait()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(most):
+                await self._worlds.joined.wait()
 
     def _tell_losses(self, world: World, failure: HostLostError) -> None:
         """Notes which devices have no place in a new world, and what is lost with them."""

@@ -11,7 +11,7 @@ import asyncio
 import itertools
 import logging
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -115,6 +115,8 @@ class Snapshots:
         """What is stored of it."""
         self.also_kept: dict[str, Snapshot] = {}
         """Others whose copies hosts have to keep, by what for."""
+        self._out_of_reach: dict[str, frozenset[Digest]] = {}
+        """What hosts that are gone held; their memory may be whole still."""
         self._taking = False
         """Whether hosts may hold parts of a snapshot that nobody knows of yet."""
         self._tidying = asyncio.Lock()
@@ -235,7 +237,9 @@ class Snapshots:
         return True
 
     def host_lost(self, id: str) -> None:
-        """What a host held is gone with its agent."""
+        """What a host held is gone with its agent, or out of reach."""
+        if held := self.held_by(id):
+            self._out_of_reach[id] = frozenset(held)
         for snapshot in self._all_kept():
             for holders in snapshot.homes.values():
                 if id in holders:
@@ -249,13 +253,26 @@ class Snapshots:
 
     def survives(self, without: Collection[str]) -> bool:
         """Whether all of it can still be had without these hosts."""
-        homes = {digest: self._living(holders).difference(without) for digest, holders in self.committed.homes.items()}
+        return self._suffice(lambda digest, holders: self._living(holders).difference(without))
+
+    def would_be_whole(self, back: Collection[str]) -> bool:
+        """Whether all of it could be had if these hosts came back with what they held."""
+
+        def holders(digest: Digest, holders: set[str]) -> set[str]:
+            return self._living(holders) | {id for id in back if digest in self._out_of_reach.get(id, ())}
+
+        return self._suffice(holders)
+
+    def _suffice(self, who: Callable[[Digest, set[str]], set[str]]) -> bool:
+        """Whether all of it can be had if those have it who are told; `who(content, who had it)`."""
+        homes = {digest: who(digest, holders) for digest, holders in self.committed.homes.items()}
         found = self._parity.rebuildable(self.committed.stripes, homes)
         digests = _shards(self.committed.records.values())
         return all(homes[digest] or digest in found or self.files.has(digest) for digest in digests)
 
     def host_holds(self, id: str, digests: Iterable[Digest]) -> None:
         """A host has these in its memory already."""
+        self._out_of_reach.pop(id, None)
         for digest in digests:
             for snapshot in self._all_kept():
                 if digest in snapshot.homes:

@@ -71,6 +71,8 @@ class Worlds:
         self.hosts: dict[str, Host] = {}
         self.cut_off: dict[str, Host] = {}
         """Those that the run does without because others do not reach them; they are heard, and watched."""
+        self._silent: dict[str, float] = {}
+        """Hosts that were given up since nothing was heard of them, and when, on the monotonic clock."""
         self.indispensable: Mapping[str, str] = {}
         """Those that others do not reach and that cannot be done without, and why."""
         self.moves: list[Move] = []
@@ -109,6 +111,7 @@ class Worlds:
         """A host more, which takes part from the next world on."""
         self.hosts[host.id] = host
         self._barred.pop(host.id, None)
+        self._silent.pop(host.id, None)
         self._book.joined(host, time.monotonic())
         self._watch.begin(host.id, host.incarnation, lambda reason: self._host_silent(host, reason))
         host.on_beat = lambda moved: self._heard(host, moved)
@@ -244,6 +247,12 @@ class Worlds:
         host.close()
         heard = "the failure detector: its agent's heartbeats stopped" if silent else "its agent, by a health check"
         self.lose(host.id, reason, heard)
+        if silent:
+            self._silent[host.id] = time.monotonic()
+
+    def silent(self, since: float) -> list[str]:
+        """Hosts that were given up since that time of the monotonic clock because they were silent; they may live."""
+        return [id for id, at in self._silent.items() if at >= since]
 
     # Worlds
 

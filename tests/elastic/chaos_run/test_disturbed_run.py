@@ -26,6 +26,16 @@ def test_a_test_of_ones_own_may_do_faults_with_verbs(elastic_chaos):
     assert run.problems() == []
 
 
+def test_hosts_that_have_what_nobody_else_has_and_stand_still_are_waited_for(elastic_chaos):
+    with elastic_chaos(SCRIPT, "40", "0.1", hosts=3, devices_per_host=1, allow_data_loss=True) as run:
+        run.freeze("h0", "h1", at=5)
+        run.wait_until(lambda: run.history.of("waits"), "the run to wait for them")
+        run.thaw("h0", "h1")
+        assert run.finish() == 0
+    assert run.problems() == []
+    assert run.history.of("waits")[0]["what"].endswith("h0 and h1 may come back with them")
+
+
 @pytest.mark.skipif(missing() is not None, reason=str(missing()))
 def test_a_host_that_is_cut_off_is_done_without_and_used_again(elastic_chaos):
     with elastic_chaos(SCRIPT, "40", "0.2", hosts=2, devices_per_host=1, networks=True) as run:
@@ -114,7 +124,8 @@ def test_what_is_on_disk_is_right_after_a_bit_has_flipped(elastic_chaos, tmp_pat
         run.flip_bit("h1")
         run.wait_until(lambda: run.history.of("corruption"), "somebody to find it")
         run.kill("h0", "h1", "h2")
-        run.wait_for_recoveries(1)
+        run.wait_until(lambda: len(run.history.of("gone")) == 3, "all hosts to be given up")
+        run.wait_until(lambda: run.history.last("gone", "recovered").kind == "recovered", "the run to go on")
         (tmp_path / "hurry").touch()
         assert run.finish() == 0
     assert run.problems() == []

@@ -203,6 +203,11 @@ class PlayedHost:
         self._pool.hosts.pop(self.id, None)
         self._pool.run.host_lost(self.id, "its agent is gone")
 
+    def fall_silent(self) -> None:
+        """Nothing is heard of it any more. Its memory stays."""
+        del self._pool.hosts[self.id]
+        self._pool.run._worlds._host_silent(self, "connected but silent for 0.83 s")  # type: ignore[arg-type]
+
     def close_for_good(self) -> None:
         self._task.cancel()
 
@@ -467,10 +472,12 @@ class PlayedPool:
 
     # What happens to it
 
-    async def join(self, id: str, devices: int = 2) -> PlayedHost:
-        """A host comes."""
+    async def join(self, id: str, devices: int = 2, memory: dict[bytes, bytes] | None = None) -> PlayedHost:
+        """A host comes, or comes back with what it had."""
         server = await self._stack.enter_async_context(frames_server())
         host = self.hosts[id] = PlayedHost(self, id, devices, server)
+        host.memory = memory or {}
+        host.holds = list(host.memory)
         self.all_hosts.append(host)
         self.run.host_joined(host)  # type: ignore[arg-type]
         return host
