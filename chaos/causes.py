@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -31,10 +32,13 @@ class Reaction:
 def reactions(history: History, notice_within: float) -> list[Reaction]:
     """What became of each fault, in order."""
     reverted = {event["number"]: event.at for event in history.of("reverted")}
-    return [
-        _reaction(history, fault, reverted.get(fault["number"], fault.at), notice_within)
-        for fault in history.of("injected")
-    ]
+    faults = history.of("injected")
+    found = []
+    for index, fault in enumerate(faults):
+        hit_again = (later.at for later in faults[index + 1 :] if not set(fault.hosts).isdisjoint(later.hosts))
+        until = reverted.get(fault["number"], fault.at)
+        found.append(_reaction(history, fault, until, until + notice_within, next(hit_again, math.inf)))
+    return found
 
 
 def alarms_without_cause(history: History, notice_within: float) -> list[Event]:
@@ -45,8 +49,10 @@ def alarms_without_cause(history: History, notice_within: float) -> list[Event]:
     return [alarm for alarm in alarms if not any(begin <= alarm.at <= end for begin, end in faults)]
 
 
-def _reaction(history: History, fault: Event, until: float, notice_within: float) -> Reaction:
-    noticed = _noticed(history, fault, until + notice_within)
+def _reaction(history: History, fault: Event, until: float, at_last: float, hit_again: float) -> Reaction:
+    if not fault["must_be_noticed"] and not FAULTS[fault["fault"]].signs:
+        at_last = min(at_last, hit_again)  # Whatever another fault does to the same host shows nothing of this one.
+    noticed = _noticed(history, fault, at_last)
     if noticed is None or FAULTS[fault["fault"]].signs:
         return Reaction(fault, until, noticed)
     recovered = _first(event for event in history.of("recovered") if event.at >= noticed.at)

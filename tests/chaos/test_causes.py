@@ -36,6 +36,15 @@ def test_a_host_that_leaves_as_it_was_told_is_left_for_that():
     assert (found.noticed.kind, found.recovered.at) == ("moving", 3)
 
 
+def test_what_need_not_be_noticed_is_not_noticed_by_what_the_next_fault_does_to_its_host():
+    slow = injected(1, 1, "slow", "h1", lasts=5.0, must_be_noticed=False)
+    for_host = [slow, injected(4, 2, "kill-host", "h1"), lost(4.1, "h1"), recovered(4.3, "h1"), reverted(6, 1)]
+    first, second = reactions(story(*for_host), 5.0)
+    assert (first.noticed, second.noticed.at) == (None, 4.1)
+    first, _ = reactions(story(slow, injected(4, 2, "kill-host", "h2"), lost(4.1, "h1")), 5.0)
+    assert first.noticed.at == 4.1
+
+
 def test_what_comes_too_late_is_no_reaction():
     assert reaction(injected(1, 1, "kill-host", "h1"), lost(6.1, "h1")).noticed is None
 
@@ -54,6 +63,8 @@ def test_what_happened_to_storage_is_noticed_by_who_comes_upon_it_and_stops_noth
     of_another, of_this = ((at, "bad_copy", {"host": host, "digest": "ab"}) for at, host in ((2, "h2"), (3, "h1")))
     assert reaction(rotten, of_another).noticed is None
     assert reaction(rotten, of_another, of_this).noticed.at == 3
+    found, _ = reactions(story(rotten, injected(1, 2, "kill-executor", "h1"), lost(1.1, "h1"), of_this), 5.0)
+    assert found.noticed.at == 3
 
 
 def test_an_alarm_without_a_fault_has_no_cause():
