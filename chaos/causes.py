@@ -67,7 +67,7 @@ def _noticed(history: History, fault: Event, at_last: float) -> Event | None:
 
     Of a fault that need not be noticed only the first counts.
     """
-    after = [event for event in history if fault.at <= event.at <= at_last]
+    after = history.between(fault.at, at_last)
     if told_by := FAULTS[fault["fault"]].signs:
         return _first(event for event in after if event.kind in told_by and event.host in (*fault.hosts, ""))
     signs = ("lost", "gone", "moving", "corruption")

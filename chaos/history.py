@@ -62,8 +62,9 @@ Told by the runner:
 
 from __future__ import annotations
 
+import bisect
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -99,11 +100,20 @@ class History:
     """Events in the order of time."""
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
-        self.events = sorted(events, key=lambda event: event.at)
+        self.events = tuple(sorted(events, key=lambda event: event.at))
+        self._of: dict[tuple[str, ...], list[Event]] = {}
+        """What was asked for by kinds before: some ask once for each fault."""
 
     def of(self, *kinds: str) -> list[Event]:
         """The events of these kinds."""
-        return [event for event in self.events if event.kind in kinds]
+        if kinds not in self._of:
+            self._of[kinds] = [event for event in self.events if event.kind in kinds]
+        return list(self._of[kinds])
+
+    def between(self, begin: float, end: float) -> Sequence[Event]:
+        """The events of this time, its ends included."""
+        first = bisect.bisect_left(self.events, begin, key=_at)
+        return self.events[first : bisect.bisect_right(self.events, end, first, key=_at)]
 
     def last(self, *kinds: str) -> Event | None:
         return next((event for event in reversed(self.events) if event.kind in kinds), None)
@@ -135,6 +145,10 @@ class History:
 
     def _edge(self, index: int) -> float:
         return self.events[index].at if self.events else 0.0
+
+
+def _at(event: Event) -> float:
+    return event.at
 
 
 def parse_line(line: str) -> Event:

@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from chaos.causes import alarms_without_cause, reactions
 from chaos.checkers.liveness import name_of
 from chaos.checkers.verdict import Evidence, Verdict, verdict
 from chaos.faults import FAULTS
 from chaos.history import Event
 
+MOST = 100
+"""Health tells of so many changes, the last ones."""
+
 
 def truth(evidence: Evidence) -> Verdict:
-    """The last account of health is compared with the history, change by change.
+    """Each account of health is compared with the history, change by change.
 
     A host that is given up though nothing was done to it is listed as a remark: on a busy machine it may be slow.
     """
     chaos = evidence.chaos
-    problems = []
-    account = chaos.last("health")
-    told = account["failures"] if account is not None else []
-    changes = chaos.of("recovered", "failed")
-    for failure, change in zip(told, changes, strict=False):
-        kind = change.facts.get("kind", "failed")
-        if (failure["host"], failure["kind"]) != (change.host, kind):
-            problems.append(f"health tells of {failure['host']} ({failure['kind']}), and it was {change.host} ({kind})")
-    before = [change for change in changes if account is not None and change.at < account["asked"]]
-    if len(told) < len(before):
-        problems.append(f"health tells of {len(told)} changes, of {len(before)} that there were")
-    if len(told) > len(changes):
-        problems.append(f"health tells of {len(told)} changes, and there were {len(changes)}")
+    changes, accounts = chaos.of("recovered", "failed"), chaos.of("health")
+    problems = list(dict.fromkeys(problem for account in accounts for problem in _untrue(account, changes)))
     # A run may end before somebody could ask.
-    if account is None and any(chaos.ended - change.at > evidence.plan.notice_within for change in changes):
+    if not accounts and any(chaos.ended - change.at > evidence.plan.notice_within for change in changes):
         problems.append("health gave no account")
     false = alarms_without_cause(chaos, evidence.plan.notice_within)
     remarks = [f"without a fault: {event.kind} {event.host}: {_why(event)}" for event in false]
@@ -39,7 +33,25 @@ def truth(evidence: Evidence) -> Verdict:
         if one.noticed is None and FAULTS[one.fault["fault"]].signs
     ]
     remarks += [f"not done: {event['fault']} {'+'.join(event.hosts)}: {event['why']}" for event in chaos.of("skipped")]
-    return verdict("truth", problems, f"{len(told)} changes", remarks)
+    return verdict("truth", problems, f"{len(accounts)} accounts of {len(changes)} changes", remarks)
+
+
+def _untrue(account: Event, changes: Sequence[Event]) -> list[str]:
+    """What is wrong with an account, in words. It was given at some moment between the question and the answer."""
+    told = [(failure["host"], failure["kind"]) for failure in account["failures"]]
+    least = sum(change.at < account["asked"] for change in changes)
+    most = sum(change.at <= account.at for change in changes)
+    possible = [count for count in range(least, most + 1) if min(count, MOST) == len(told)]
+    if not possible:
+        return [f"health tells of {len(told)} changes, of {least if len(told) < least else most} that there were"]
+    found = ([(change.host, change.facts.get("kind", "failed")) for change in changes[:count]] for count in possible)
+    differences = (
+        [pair for pair in zip(told, were[-len(told) :], strict=False) if pair[0] != pair[1]] for were in found
+    )
+    return [
+        f"health tells of {said[0]} ({said[1]}), and it was {was[0]} ({was[1]})"
+        for said, was in min(differences, key=len)
+    ]
 
 
 def _why(event: Event) -> str:

@@ -24,6 +24,18 @@ def test_what_is_no_event_is_refused(line):
         parse_line(line)
 
 
+def test_what_is_between_two_moments_includes_both():
+    history = story((3.0, "c"), (1.0, "a"), (2.0, "b"), (2.0, "b2"), (4.0, "d"))
+    assert [event.kind for event in history.between(2.0, 3.0)] == ["b", "b2", "c"]
+    assert (list(history.between(5.0, 9.0)), list(story().between(0.0, 1.0))) == ([], [])
+
+
+def test_the_events_of_some_kinds_are_the_askers_own():
+    history = story((1.0, "a"), (2.0, "b"))
+    history.of("a", "b").clear()
+    assert [event.kind for event in history.of("a", "b")] == ["a", "b"]
+
+
 def test_a_history_knows_when_the_script_ran_and_how_it_ended():
     history = story((1.0, "joined"), started(2.0), ended(9.0, code=1), (9.5, "leftovers"))
     assert (history.began, history.ended, history.failed) == (2.0, 9.0, True)

@@ -3,6 +3,7 @@
 import pytest
 
 from chaos import checkers
+from chaos.checkers.truth import MOST
 from chaos.plan import AtStep, PlannedFault
 from tests.chaos.histories import (
     callback,
@@ -319,7 +320,26 @@ class TestTruth:
 
     def test_a_change_that_health_forgot_or_made_up_is_told(self):
         assert self.check(recovered(2, "h1"), self.health(3)) == ["health tells of 0 changes, of 1 that there were"]
-        assert self.check(self.health(3, ("h1", "lost"))) == ["health tells of 1 changes, and there were 0"]
+        assert self.check(self.health(3, ("h1", "lost"))) == ["health tells of 1 changes, of 0 that there were"]
+
+    def test_of_many_changes_health_tells_the_last(self):
+        changes = [recovered(at, f"h{at % 3}") for at in range(1, MOST + 20)]
+        told = [(f"h{at % 3}", "lost") for at in range(20, MOST + 20)]
+        assert self.check(*changes, self.health(200, *told)) == []
+        assert self.check(*changes, self.health(200, *told[1:])) == [
+            "health tells of 99 changes, of 119 that there were"
+        ]
+        wrong = [*told[:-1], ("h9", "lost")]
+        assert self.check(*changes, self.health(200, *wrong)) == ["health tells of h9 (lost), and it was h2 (lost)"]
+
+    def test_what_happens_while_health_answers_may_be_told_or_not(self):
+        changes = [recovered(1, "h1"), recovered(3, "h2")]
+        for told in ([("h1", "lost")], [("h1", "lost"), ("h2", "lost")]):
+            assert self.check(*changes, self.health(4, *told, asked=2)) == []
+
+    def test_each_account_counts(self):
+        first, last = self.health(2, ("h9", "lost")), self.health(3, ("h1", "lost"))
+        assert self.check(recovered(1, "h1"), first, last) == ["health tells of h9 (lost), and it was h1 (lost)"]
 
     def test_a_run_that_changed_without_an_account_is_told(self):
         assert self.check(recovered(2, "h1"), ended(20)) == ["health gave no account"]
