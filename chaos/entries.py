@@ -35,6 +35,9 @@ snapshotting  saving arrays held the run up
 productive    all else
 """
 
+STOPS = ("idle", "fence", "world", "restore", "replay", "detecting", "moving", "replayed")
+"""Those in which nothing new is done."""
+
 
 def goodput(seconds: Mapping[str, float]) -> float:
     """The productive share of the time since the script's first value, for seconds by entry; 1 if it had none."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from chaos.entries import ENTRIES
+from chaos.entries import ENTRIES, STOPS
 from chaos.history import History
-from chaos.ledger import Ledger
+from chaos.ledger import Ledger, Span
 from chaos.outages import Mttr, Outage
 from chaos.report.facts import Curve
 from chaos.report.svg import WIDTH, Axis, Canvas, legend
@@ -29,7 +29,9 @@ COLOURS = {
 }
 _FAULT, _HOST, _GRID, _PLAIN, _CHAOS = "#111111", "#9ecae1", "#dddddd", "#1f78b4", "#ff7f00"
 _LEFT, _ROW = 90, 26
-_LETTER = 7.5
+_NARROW = 0.5
+"""Pixels; what is more narrow is drawn together with its neighbours, or a long run has a page of many megabytes."""
+_LETTER = 8.5
 """Pixels that a letter of a label needs, about, in whichever font the reader has."""
 
 
@@ -49,23 +51,40 @@ def timeline(history: History, spent: Ledger) -> str:
         for begin, end in _membership(history, host):
             canvas.rect(x(begin - began), y, x(end - began) - x(begin - began), 18, _HOST, f"{host} takes part")
     canvas.text(_LEFT - 8, len(hosts) * _ROW + 18, "run", "end")
-    for span in spent.spans:
-        left, seconds = x(span.begin - began), span.end - span.begin
-        hint = f"{span.entry}: {seconds:.3f} s"
-        canvas.rect(left, len(hosts) * _ROW + 4, x(span.end - began) - left, 18, COLOURS[span.entry], hint)
-    canvas.text(_LEFT - 8, (len(hosts) + 1) * _ROW + 18, "snapshots", "end")
-    for event in history.of("snapshot"):
-        canvas.line(
-            x(event.at - began), (len(hosts) + 1) * _ROW + 6, x(event.at - began), (len(hosts) + 2) * _ROW, "#555"
-        )
-    canvas.text(_LEFT - 8, (len(hosts) + 2) * _ROW + 18, "steps", "end")
-    for event in history.of("output"):
-        if event["step"] is not None:
-            at = x(event.at - began)
-            canvas.line(at, (len(hosts) + 2) * _ROW + 6, at, (len(hosts) + 3) * _ROW, COLOURS["productive"])
+    for group in in_groups(spent.spans, _NARROW * x.value_of_a_pixel):
+        left, right = x(group[0].begin - began), x(group[-1].end - began)
+        entry, hint = _what_for(group)
+        canvas.rect(left, len(hosts) * _ROW + 4, right - left, 18, COLOURS[entry], hint)
+    steps = (event for event in history.of("output") if event["step"] is not None)
+    marks = (("snapshots", history.of("snapshot"), "#555"), ("steps", steps, COLOURS["productive"]))
+    for row, (name, events, colour) in enumerate(marks, len(hosts) + 1):
+        canvas.text(_LEFT - 8, row * _ROW + 18, name, "end")
+        for at in dict.fromkeys(round(x(event.at - began) / _NARROW) * _NARROW for event in events):
+            canvas.line(at, row * _ROW + 6, at, (row + 1) * _ROW, colour)
     _faults(canvas, history, x, rows)
     shown = [entry for entry in ENTRIES if spent.seconds[entry] > 0]
     return legend([("fault", _FAULT), ("host takes part", _HOST), *((e, COLOURS[e]) for e in shown)]) + str(canvas)
+
+
+def in_groups(spans: Sequence[Span], narrow: float) -> list[list[Span]]:
+    """Spans that follow each other, each by itself, but those together that are more narrow, until they are not."""
+    groups: list[list[Span]] = []
+    for span in spans:
+        last = groups[-1] if groups else []
+        if last and max(last[-1].end - last[0].begin, span.end - span.begin) < narrow:
+            last.append(span)
+        else:
+            groups.append([span])
+    return groups
+
+
+def _what_for(group: Sequence[Span]) -> tuple[str, str]:
+    """The entry for which a group of spans is shown, what stopped the run before all else; and all that is in it."""
+    seconds: dict[str, float] = {}
+    for span in group:
+        seconds[span.entry] = seconds.get(span.entry, 0.0) + span.end - span.begin
+    shown = max(seconds, key=lambda entry: (entry in STOPS, seconds[entry]))
+    return shown, ", ".join(f"{entry}: {spent:.3f} s" for entry, spent in seconds.items())
 
 
 def _membership(history: History, host: str) -> list[tuple[float, float]]:

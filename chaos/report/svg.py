@@ -56,6 +56,10 @@ class Axis:
         share = (value - self.low) / ((self.high - self.low) or 1.0)
         return self.begin + min(max(share, 0.0), 1.0) * (self.end - self.begin)
 
+    @property
+    def value_of_a_pixel(self) -> float:
+        return (self.high - self.low) / (self.end - self.begin)
+
     def ticks(self, about: int = 8) -> list[float]:
         """Round numbers, about so many."""
         raw = ((self.high - self.low) or 1.0) / about

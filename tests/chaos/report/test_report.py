@@ -1,14 +1,17 @@
 """The report, of a short story: its data, its text and its page."""
 
+import itertools
 import json
 import re
 import xml.etree.ElementTree as ET
 
 import pytest
 
+from chaos.ledger import Span, ledger
 from chaos.plan import Plan
 from chaos.report import Report, html, text
 from chaos.report.facts import curve
+from chaos.report.pictures import COLOURS, in_groups, timeline
 from tests.chaos.histories import (
     caught_up,
     ended,
@@ -99,3 +102,24 @@ def test_the_curve_has_the_number_that_a_line_tells_of_its_step(words, value):
 
 def test_lines_without_a_step_or_a_number_are_not_in_the_curve():
     assert curve(story(line(1, "loss 0.5"), line(2, "step 3 done", 3))) == []
+
+
+def test_what_is_too_narrow_to_be_seen_is_drawn_together():
+    spans = [Span("productive", at / 10, at / 10 + 0.1) for at in range(20)] + [Span("world", 2.0, 5.0)]
+    groups = in_groups(spans, 0.45)
+    assert [len(group) for group in groups] == [5, 5, 5, 5, 1]
+    assert [span for group in groups for span in group] == spans
+    assert in_groups([], 1.0) == []
+
+
+def test_the_page_of_a_long_run_is_small_and_shows_what_stopped_it():
+    begun = [started(), *POOL, read(0, 1, "aa")]
+    often = (
+        (snapshot(at / 10, at), line(at / 10, f"step {at}", at), (at / 10, "waited", {"seconds": 0.03}))
+        for at in range(1, 30_000)
+    )
+    loss = [lost(2000, "h1"), generation(2000.1, 2, "h0", "h0"), recovered(2000.4, "h1", fence=0.1, world=0.3)]
+    history = story(*begun, *itertools.chain.from_iterable(often), *loss, ended(3000))
+    page = timeline(history, ledger(history))
+    assert len(page) < 1_000_000
+    assert page.count(COLOURS["world"]) == 2  # In the legend and in the picture.
