@@ -50,10 +50,13 @@ def alarms_without_cause(history: History, notice_within: float) -> list[Event]:
 
 
 def _reaction(history: History, fault: Event, until: float, at_last: float, hit_again: float) -> Reaction:
-    if not fault["must_be_noticed"] and not FAULTS[fault["fault"]].signs:
+    kind = FAULTS[fault["fault"]]
+    if kind.silent:
+        at_last = math.inf  # Whoever computes again and compares comes upon it, some time.
+    elif not fault["must_be_noticed"] and not kind.signs:
         at_last = min(at_last, hit_again)  # Whatever another fault does to the same host shows nothing of this one.
     noticed = _noticed(history, fault, at_last)
-    if noticed is None or FAULTS[fault["fault"]].signs:
+    if noticed is None or (kind.signs and not kind.silent):
         return Reaction(fault, until, noticed)
     recovered = _first(event for event in history.of("recovered") if event.at >= noticed.at)
     caught_up = None
@@ -70,7 +73,7 @@ def _noticed(history: History, fault: Event, at_last: float) -> Event | None:
     after = history.between(fault.at, at_last)
     if told_by := FAULTS[fault["fault"]].signs:
         return _first(event for event in after if event.kind in told_by and event.host in (*fault.hosts, ""))
-    signs = ("lost", "gone", "moving", "corruption")
+    signs = ("lost", "gone", "moving")
     of_hosts = (event for event in after if event.kind in signs and event.host in fault.hosts)
     if not fault["must_be_noticed"]:
         return _first(of_hosts)

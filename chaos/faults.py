@@ -181,6 +181,7 @@ FAULTS = {
             "one bit of an array that a device of the host is about to use is changed; nothing else shows it",
             noticed=False,
             silent=True,
+            signs=("corruption",),
         ),
         Fault(
             "kill-etcd-leader",

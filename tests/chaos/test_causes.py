@@ -67,6 +67,14 @@ def test_what_happened_to_storage_is_noticed_by_who_comes_upon_it_and_stops_noth
     assert found.noticed.at == 3
 
 
+def test_a_flipped_bit_is_noticed_by_who_computes_again_whether_a_host_is_named_or_not():
+    flip = injected(1, 1, "flip-bit", "h1", must_be_noticed=False)
+    for host in ("h1", ""):
+        found = reaction(flip, lost(2, "h1"), (30, "corruption", {"host": host}), recovered(31, host), caught_up(32))
+        assert (found.noticed.at, found.recovered.at, found.caught_up.at) == (30, 31, 32)
+    assert reaction(flip, (30, "corruption", {"host": "h2"})).noticed is None
+
+
 def test_an_alarm_without_a_fault_has_no_cause():
     history = story(injected(1, 1, "kill-host", "h1"), lost(1.1, "h1"), lost(20, "h2"))
     assert [alarm.host for alarm in alarms_without_cause(history, 5.0)] == ["h2"]
