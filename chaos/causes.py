@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from chaos.faults import FAULTS
+from chaos.faults import FAULTS, Target
 from chaos.history import Event, History
 
 
@@ -35,7 +35,12 @@ def reactions(history: History, notice_within: float) -> list[Reaction]:
     faults = history.of("injected")
     found = []
     for index, fault in enumerate(faults):
-        hit_again = (later.at for later in faults[index + 1 :] if not set(fault.hosts).isdisjoint(later.hosts))
+        # Who dies at a point, nobody knows.
+        hit_again = (
+            later.at
+            for later in faults[index + 1 :]
+            if FAULTS[later["fault"]].target is Target.POINT or not set(fault.hosts).isdisjoint(later.hosts)
+        )
         until = reverted.get(fault["number"], fault.at)
         found.append(_reaction(history, fault, until, until + notice_within, next(hit_again, math.inf)))
     return found

@@ -28,7 +28,9 @@ class Copies:
         self._holders: list[frozenset[str]] = []
         """Each different set of hosts that holds a content."""
         self._hit: dict[str, tuple[int, float]] = {}
-        """Hosts that a fault has hit and nobody has given up yet: its number, and until when that may happen."""
+        """Hosts that a fault has hit and that may be given up for it: its number, and until when that may happen."""
+        self._again: set[int] = set()
+        """Faults that hit their hosts again and again."""
         self._stripes: list[tuple[int, list[frozenset[str]]]] = []
         """Of contents that are protected by parity: how many blocks suffice, and the hosts that hold each."""
 
@@ -38,7 +40,8 @@ class Copies:
             self.members.add(event.host)
         elif event.kind in ("gone", "left"):
             self.members.discard(event.host)
-            self._hit.pop(event.host, None)
+            if event.host in self._hit and self._hit[event.host][0] not in self._again:
+                del self._hit[event.host]
             self._take_away({event.host})
         elif event.kind == "holds":
             self._holders = [frozenset(holders) for holders in event["holders"]]
@@ -54,6 +57,7 @@ class Copies:
             self._take_away(set(event.hosts))
         elif event.kind == "injected" and FAULTS[event["fault"]].takes_memory:
             self._hit |= dict.fromkeys(event.hosts, (event["number"], math.inf))
+            self._again |= {event["number"]} if FAULTS[event["fault"]].comes_back else set()
         elif event.kind == "reverted":
             over = {host: number for host, (number, _) in self._hit.items() if number == event["number"]}
             self._hit |= {host: (number, event.at + _SETTLES_S) for host, number in over.items()}

@@ -34,6 +34,7 @@ class Fault:
         stored: it hits what a run with `checkpoint_every` has on disk, or does with its disk.
         changes_disk: the run's checkpoints must be on a disk of their own, which needs root.
         rots: bits change in what the hosts keep, or, if it hits no host, in what is on disk.
+        comes_back: the host is well in between, and hit again.
         signs: the kinds of events that show that it was noticed; empty if that is shown by a host, or the world, that
             is given up.
     """
@@ -52,6 +53,7 @@ class Fault:
     stored: bool = False
     changes_disk: bool = False
     rots: bool = False
+    comes_back: bool = False
     signs: tuple[str, ...] = ()
 
 
@@ -88,6 +90,7 @@ FAULTS = {
             "the agent is stopped and goes on, over and over: the host is given up, comes back, is given up",
             takes_memory=True,
             lasts=12.0,
+            comes_back=True,
         ),
         Fault(
             "slow",

@@ -136,11 +136,16 @@ class Network:
         self.mend(self._ways(host))
 
     def sever(self, ways: Iterable[Way]) -> None:
-        """From now on what senders send to receivers is lost, and nobody is told."""
+        """From now on what senders send to receivers is lost, and nobody is told. Raises `NetworkError`."""
         ways = list(ways)
         cut = [way for way in ways if not self._severed[way]]
         self._severed.update(ways)
-        self._change(cut, f"neighbour replace {{address}} dev {{device}} lladdr {_NOBODY} nud permanent")
+        try:
+            self._change(cut, f"neighbour replace {{address}} dev {{device}} lladdr {_NOBODY} nud permanent")
+        except NetworkError:
+            with contextlib.suppress(NetworkError):
+                self.mend(ways)
+            raise
 
     def mend(self, ways: Iterable[Way]) -> None:
         """Takes back one `sever` of these ways; one that was cut twice stays cut."""

@@ -150,13 +150,14 @@ class DisturbedRun:
         self._do("flip-bit", (host,), device=device, at=at)
 
     def _do(self, fault: str, hosts: Sequence[str], *, at: int | None, **how: Any) -> int:
-        """Does a fault as soon as it can be done; its number. Raises `UsageError` if it never can."""
+        """Does a fault as soon as it can be done; its number. Raises `UsageError` if it never can, or `PoolError`."""
         self._check(fault, hosts)
         self._wait_for_step(at)
         injection = Injection(next(self._numbers), fault, AtTime(0.0), tuple(hosts), **how)
         if self._hinders(injection):
             self._wait_until_possible(injection)
-        self._verbs.do(injection)  # At once, so that two that follow each other hit the same moment.
+        if why := self._verbs.do(injection):  # At once, so that two that follow each other hit the same moment.
+            raise PoolError(f"{injection} could not be done: {why}")
         return injection.number
 
     def _check(self, fault: str, hosts: Sequence[str]) -> None:

@@ -19,6 +19,7 @@ from chaos import (
     cannot_delay,
     dump,
     html,
+    missing,
     parse,
     parse_history,
     settled,
@@ -53,6 +54,8 @@ def prove(
     Raises `UsageError` if the script fails without faults, if what is to be used again is of another script or pool, or
     if this machine lacks what the plan needs.
     """
+    if plan.needs_networks and (why := missing()) is not None:
+        raise UsageError(f"hosts cannot be cut off here: {why}")
     if plan.needs_delays and (why := cannot_delay()) is not None:
         raise UsageError(f"the plan cannot be carried out here: {why}")
     etcd_members.check(plan.etcd)
@@ -61,6 +64,7 @@ def prove(
     if plan.drawn:
         say(f"seed {seed}")
     clean = _clean(plan, script, directory, say) if earlier is None else _earlier(plan, script, earlier)
+    _keep(clean, directory, "clean")
     say(f"without faults it took {clean.ended - clean.began:.1f} s; running it under the plan {plan.name} ...")
     chaos, injections = disturbed(plan, script, directory, "chaos", say)
     report = Report.of(plan, clean, chaos, list(script))
@@ -71,8 +75,14 @@ def prove(
     return report
 
 
+def _keep(history: History, directory: Path, name: str) -> None:
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / f"{name}.jsonl").write_text(history.text())
+
+
 def _clean(plan: Plan, script: Sequence[str], directory: Path, say: Callable[[str], None]) -> History:
     say("running the script without faults ...")
+    (directory / "report.json").unlink(missing_ok=True)  # It would vouch for what is of this run now.
     clean = undisturbed(plan, script, directory, "clean")
     if clean.failed:
         last = (directory / "clean.err").read_text(errors="replace")[-_LAST_WORDS:]
@@ -92,6 +102,8 @@ def _earlier(plan: Plan, script: Sequence[str], report: Path) -> History:
         raise UsageError(f"{report} is of another script: {shlex.join(ran)}")
     if (devices := pool.hosts * pool.devices_per_host) != plan.hosts * plan.devices_per_host:
         raise UsageError(f"{report} is of a run on {devices} devices, not {plan.hosts * plan.devices_per_host}")
+    if clean.failed or not clean.of("ended"):
+        raise UsageError(f"the run without faults in {report} has not ended well")
     return clean
 
 
@@ -110,7 +122,7 @@ def disturbed(
         run.on_event = lambda event: _tell(event, say)
         conductor = Conductor(plan, plan.seed or 0, run)
         history = conductor.conduct()
-    (directory / f"{name}.jsonl").write_text(history.text())
+    _keep(history, directory, name)
     return history, conductor.injections
 
 

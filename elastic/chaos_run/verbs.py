@@ -53,19 +53,23 @@ class Verbs:
             "kill-client": lambda _: self._run.who.signal([self._run.who.client()], signal.SIGKILL),
         }
 
-    def do(self, injection: Injection) -> None:
-        """Does a fault now, or tells why it cannot be done. One that waits for its point is told when it has come."""
+    def do(self, injection: Injection) -> str:
+        """Does a fault now, or tells why it cannot be done; the reason, empty if it was done.
+
+        One that waits for its point is told when it has come.
+        """
         if why := self.prevents(injection):
             self.skip(injection, why)
-            return
+            return why
         began = self._run.now
         try:
             self._does[injection.fault](injection)
         except (PoolError, MembershipError, NetworkError) as error:
             self.skip(injection, str(error))
-            return
+            return str(error)
         if injection.point is None:
             self._tell(injection, began)
+        return ""
 
     def prevents(self, injection: Injection) -> str:
         """Why a fault cannot be done now, in words; empty if it can."""

@@ -99,7 +99,6 @@ async def _serve(arguments: argparse.Namespace) -> None:
             _tell({"lost": what})
 
     def waits(host: str, reason: str, what: str) -> None:
-        history.tell("waits", host=host, reason=reason, what=what)
         _tell({"waits": {"host": host, "reason": reason, "what": what}})
 
     def recovered(what: Recovered) -> None:
@@ -141,7 +140,15 @@ async def _serve(arguments: argparse.Namespace) -> None:
         most = arguments.hosts + arguments.spares
         about = About(arguments.run_id, os.getpid(), most, time.monotonic())
         roster = Roster(
-            etcd, claims, secret, arguments.hosts, most, joined=joined, lost=run.host_lost, drains=run.host_drains
+            etcd,
+            claims,
+            secret,
+            arguments.hosts,
+            most,
+            joined=joined,
+            lost=run.host_lost,
+            drains=run.host_drains,
+            awaited=lambda: run.awaited,
         )
         background = [asyncio.ensure_future(work) for work in (roster.follow(), claims.keep())]
         stack.callback(lambda: [task.cancel() for task in background])

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from elastic.controller import history
@@ -30,9 +30,9 @@ log = logging.getLogger(__name__)
 _MOST_ATTEMPTS = 10
 """Worlds that may fail in a row, none of them told all that the journal holds, before the run is given up."""
 
-_RETURN_S = 60.0
-"""How long a host of which nothing is heard is waited for if it holds what nobody else does: it may stand still, or be
-cut off. If its machine has lost power, all is lost in any case."""
+_RETURN_S = 45.0
+"""How long hosts that may live are waited for if they hold what nobody else does: they may stand still, or be cut off.
+If they have lost power, all is lost in any case."""
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.02, 5.0
 """Seconds before another attempt if nobody died in the last one; each is twice as long as the one before."""
@@ -65,6 +65,8 @@ class Recovery:
         """Worlds that were lost, and others formed instead."""
         self.verification = Verification()
         """Of the last replay."""
+        self.awaited: Sequence[str] = ()
+        """Hosts without which the run cannot go on, while it waits for them."""
         self._line = line
         self._worlds = worlds
         self._snapshots = snapshots
@@ -74,6 +76,8 @@ class Recovery:
         self._waits = waits
         self._recovered = recovered
         self._give_up = give_up
+        self._said = ""
+        """What was said last that it waits for."""
         self._replayed = 0
         self._suspicion = Suspicion()
         self._tasks: list[asyncio.Task[None]] = []
@@ -99,20 +103,22 @@ class Recovery:
         """Forms worlds until one has been told everything."""
         began = began or time.monotonic()
         noticed = now_text()
-        attempts, lack, pause = 0, "", _FIRST_PAUSE_S
+        attempts, pause, self._said = 0, _FIRST_PAUSE_S, ""
+        missed: float | None = None
+        """Since when it is known that living hosts do not have everything."""
         while attempts < _MOST_ATTEMPTS:
             self.doing = "moving" if kind == "moved" else "recovering"
             self.cause = f"host {failure.host}: {failure.reason}" if failure.host else failure.reason
             self._suspicion.world_lost(failure, self._line.journal)
-            self._worlds.joined.clear()
+            self._worlds.news.clear()
             try:
                 phases = await self._next_world(failure, began)
             except NoSpareError as error:
                 self._give_up(_hopeless(failure, f"{error} (--spares N keeps N of them, --on-loss wait waits for one)"))
                 return
             except NoPlacementError as error:
-                lack = self._say(failure, lack, str(error))
-                await self._wait(lack)
+                missed = None  # Whoever comes first may have it.
+                await self._wait(failure, str(error))
                 continue
             except DataLossError as error:
                 if self._worlds.policy is Policy.SURFACE:
@@ -122,12 +128,8 @@ class Recovery:
                     log.warning("%s; the run goes back to what is stored", error.message)
                     self._line.journal.rewind()
                     continue
-                silent = self._worlds.silent(time.monotonic() - _RETURN_S)
-                if silent and self._snapshots.would_be_whole(silent):
-                    lack = self._say(
-                        failure, lack, f"{error.message}; {' and '.join(sorted(silent))} may come back with them"
-                    )
-                    await self._wait(lack, _RETURN_S)
+                missed = missed or time.monotonic()
+                if await self._waited_for_return(failure, error, missed + _RETURN_S - time.monotonic()):
                     continue
                 self._give_up(_hopeless(failure, error.message))
                 return
@@ -157,6 +159,7 @@ class Recovery:
                 time=noticed,
             )
             self.changes.add(change, self.verification)
+            self.awaited = ()
             self.lost += kind == "lost"
             self._recovered(change)
             # Until the next snapshot the next loss must not be one too many.
@@ -165,19 +168,28 @@ class Recovery:
             return
         self._give_up(failure)
 
-    def _say(self, failure: HostLostError, before: str, lack: str) -> str:
-        """Tells what is waited for, unless that was told before; what it is."""
-        if lack != before:
-            self._waits(failure.host, failure.reason, lack)
-        return lack
+    async def _waited_for_return(self, failure: HostLostError, lost: DataLossError, seconds: float) -> bool:
+        """Waits for hosts that may come back with what is lost, or for other news; False if that is hopeless."""
+        back = self._worlds.may_return
+        if seconds <= 0 or not back or not self._snapshots.would_be_whole(back):
+            return False
+        with contextlib.suppress(SnapshotError):  # Of what is there nothing must be lost meanwhile.
+            await self._snapshots.protect()
+        self.awaited = back
+        await self._wait(failure, f"{lost.message}; {' and '.join(back)} may come back with them", seconds)
+        return True
 
-    async def _wait(self, lack: str, most: float | None = None) -> None:
-        """Waits until a host has come since the last attempt began, for so many seconds at most."""
+    async def _wait(self, failure: HostLostError, lack: str, most: float | None = None) -> None:
+        """Waits for news since the last attempt began, such as a host that came, for so many seconds at most."""
+        history.tell("waits", host=failure.host, reason=failure.reason, what=lack)
+        if lack != self._said:
+            self._said = lack
+            self._waits(failure.host, failure.reason, lack)
         log.warning("%s", lack)
         self.doing, self.cause = "waiting", f"{self.cause}; {lack}"
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(most):
-                await self._worlds.joined.wait()
+                await self._worlds.news.wait()
 
     def _tell_losses(self, world: World, failure: HostLostError) -> None:
         """Notes which devices have no place in a new world, and what is lost with them."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Collection, Coroutine
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -60,10 +60,12 @@ class Roster:
         joined: Callable[[Host], None],
         lost: Callable[[str, str], None],
         drains: Callable[[str, str], None],
+        awaited: Callable[[], Collection[str]] = tuple,
     ) -> None:
         """
         The run takes hosts as soon as there are `least` free ones, all in one transaction, so that two runs which wait
-        for the same hosts cannot each hold what the other one lacks. Later it takes what comes, up to `most`.
+        for the same hosts cannot each hold what the other one lacks. Later it takes what comes, up to `most`, and those
+        that are `awaited` beyond that.
 
         `joined(host)` is called for each host that is claimed and has an executor that stands by; of these,
         `lost(id, reason)` when the host is gone, and `drains(id, reason)` when it says that it is about to leave.
@@ -79,6 +81,7 @@ class Roster:
         self._joined = joined
         self._lost = lost
         self._drains = drains
+        self._awaited = awaited
         self._hosts: dict[str, tuple[Host, HostRecord]] = {}
         self._ready: set[str] = set()
         """Those that were handed to the run."""
@@ -271,9 +274,10 @@ class Roster:
                 continue
             free = self._free()
             if self._begun:
-                room = self._most - len(self._hosts) - len(self._taking)
-                for record in free[: max(room, 0)]:
-                    self._take([record])
+                awaited = self._awaited()
+                for record in sorted(free, key=lambda record: record.id not in awaited):
+                    if record.id in awaited or len(self._hosts) + len(self._taking) < self._most:
+                        self._take([record])
             elif not self._taking and len(free) >= self._least:
                 # First those that it has already, if the answer to an earlier claim got lost.
                 self._take(sorted(free, key=lambda record: record.id not in self._claimed)[: self._least])

@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -152,8 +152,8 @@ class Run:
         """
         members = self._worlds.hosts
         while len(members) < hosts:
-            self._worlds.joined.clear()
-            await self._worlds.joined.wait()
+            self._worlds.news.clear()
+            await self._worlds.news.wait()
         if not self.virtual_devices:
             self._line.virtual_devices = sum(host.devices for host in list(members.values())[:hosts])
         self._worlds.moves.clear()
@@ -199,6 +199,11 @@ class Run:
         """A host's agent is gone, and with it all that ran there."""
         self._worlds.lose(id, reason, detected_by)
 
+    @property
+    def awaited(self) -> Sequence[str]:
+        """Hosts without which the run cannot go on, while it waits for them."""
+        return self._recovery.awaited
+
     def _world_failed(self, failure: HostLostError) -> None:
         self._recovery.detect = self._worlds.silence(failure.host, time.monotonic())
         world = self._line.now
@@ -216,6 +221,7 @@ class Run:
         self._line.forget()
         history.tell("forgotten", operation=self._line.journal.start)
         self._snapshots.forget()
+        self._worlds.news.set()
         if self._verifying is not None:
             self._verifying.forget()
         self.saves.forget()

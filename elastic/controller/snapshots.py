@@ -11,7 +11,7 @@ import asyncio
 import itertools
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -253,20 +253,21 @@ class Snapshots:
 
     def survives(self, without: Collection[str]) -> bool:
         """Whether all of it can still be had without these hosts."""
-        return self._suffice(lambda digest, holders: self._living(holders).difference(without))
+        homes = {digest: self._living(holders).difference(without) for digest, holders in self.committed.homes.items()}
+        return self._suffice(homes)
 
     def would_be_whole(self, back: Collection[str]) -> bool:
         """Whether all of it could be had if these hosts came back with what they held."""
+        away = {id: self._out_of_reach.get(id, frozenset()) for id in back}
+        homes = {
+            digest: self._living(holders) | {id for id, held in away.items() if digest in held}
+            for digest, holders in self.committed.homes.items()
+        }
+        return self._suffice(homes, back)
 
-        def holders(digest: Digest, holders: set[str]) -> set[str]:
-            return self._living(holders) | {id for id in back if digest in self._out_of_reach.get(id, ())}
-
-        return self._suffice(holders)
-
-    def _suffice(self, who: Callable[[Digest, set[str]], set[str]]) -> bool:
-        """Whether all of it can be had if those have it who are told; `who(content, who had it)`."""
-        homes = {digest: who(digest, holders) for digest, holders in self.committed.homes.items()}
-        found = self._parity.rebuildable(self.committed.stripes, homes)
+    def _suffice(self, homes: dict[Digest, set[str]], back: Collection[str] = ()) -> bool:
+        """Whether all of it can be had if contents are there."""
+        found = self._parity.rebuildable(self.committed.stripes, homes, back)
         digests = _shards(self.committed.records.values())
         return all(homes[digest] or digest in found or self.files.has(digest) for digest in digests)
 

@@ -97,9 +97,9 @@ class Parity:
             made.append(replace(stripe, parity=tuple(blocks)))
         return made
 
-    def rebuildable(self, found: Sequence[Stripe], homes: Homes) -> Mapping[Digest, Stripe]:
-        """Contents that can be made of others, and of which stripe."""
-        return rebuildable(found, homes, self._hosts.keys())
+    def rebuildable(self, found: Sequence[Stripe], homes: Homes, back: Iterable[str] = ()) -> Mapping[Digest, Stripe]:
+        """Contents that can be made of others, and of which stripe; also by hosts that are to come `back`."""
+        return rebuildable(found, homes, self._hosts.keys() | set(back))
 
     async def rebuild(self, at: Mapping[Digest, str], found: Mapping[Digest, Stripe], homes: Homes) -> None:
         """Has contents made again, each at a host, and notes where they are.

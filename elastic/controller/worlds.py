@@ -71,14 +71,14 @@ class Worlds:
         self.hosts: dict[str, Host] = {}
         self.cut_off: dict[str, Host] = {}
         """Those that the run does without because others do not reach them; they are heard, and watched."""
-        self._silent: dict[str, float] = {}
-        """Hosts that were given up since nothing was heard of them, and when, on the monotonic clock."""
+        self._silent: set[str] = set()
+        """Hosts that were given up since nothing was heard of them."""
         self.indispensable: Mapping[str, str] = {}
         """Those that others do not reach and that cannot be done without, and why."""
         self.moves: list[Move] = []
         """What calls for other hosts, until a world is formed for it."""
-        self.joined = asyncio.Event()
-        """Set when a host has come."""
+        self.news = asyncio.Event()
+        """Set when a host has come, and when there is nothing any more that a recovery would have to bring back."""
         self.on_lost: Callable[[str], None] = lambda _: None
         """Called with each host that is gone, with all that it held."""
         self.generation = 0
@@ -111,7 +111,7 @@ class Worlds:
         """A host more, which takes part from the next world on."""
         self.hosts[host.id] = host
         self._barred.pop(host.id, None)
-        self._silent.pop(host.id, None)
+        self._silent.discard(host.id)
         self._book.joined(host, time.monotonic())
         self._watch.begin(host.id, host.incarnation, lambda reason: self._host_silent(host, reason))
         host.on_beat = lambda moved: self._heard(host, moved)
@@ -121,7 +121,7 @@ class Worlds:
     def _take(self, host: Host, reason: str, detected_by: str) -> None:
         history.tell("joined", host=host.id, incarnation=host.incarnation, pid=host.pid)
         self.moves.append(Move(host.id, reason, detected_by))
-        self.joined.set()
+        self.news.set()
 
     def drain(self, id: str, reason: str) -> None:
         """A host is about to go."""
@@ -248,11 +248,12 @@ class Worlds:
         heard = "the failure detector: its agent's heartbeats stopped" if silent else "its agent, by a health check"
         self.lose(host.id, reason, heard)
         if silent:
-            self._silent[host.id] = time.monotonic()
+            self._silent.add(host.id)
 
-    def silent(self, since: float) -> list[str]:
-        """Hosts that were given up since that time of the monotonic clock because they were silent; they may live."""
-        return [id for id, at in self._silent.items() if at >= since]
+    @property
+    def may_return(self) -> list[str]:
+        """Hosts that were given up, and may live, with all that they held: of which nothing is heard, or cut off."""
+        return sorted(self._silent | self.cut_off.keys())
 
     # Worlds
 

@@ -43,6 +43,8 @@ def test_what_need_not_be_noticed_is_not_noticed_by_what_the_next_fault_does_to_
     assert (first.noticed, second.noticed.at) == (None, 4.1)
     first, _ = reactions(story(slow, injected(4, 2, "kill-host", "h2"), lost(4.1, "h1")), 5.0)
     assert first.noticed.at == 4.1
+    first, _ = reactions(story(slow, injected(4, 2, "die"), lost(4.1, "h1")), 5.0)
+    assert first.noticed is None
 
 
 def test_what_comes_too_late_is_no_reaction():

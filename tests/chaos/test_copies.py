@@ -88,5 +88,10 @@ class TestAHostThatIsHit:
         events = [*self.EVENTS, injected(2, 1, "cut", "h0"), injected(3, 2, "freeze-host", "h0"), reverted(3, 1)]
         assert not after(*events, holds(6, ["h0", "h1"])).may_lose(["h1"])
 
+    def test_one_that_comes_back_only_to_be_hit_again_does_not_count_before_that_is_over(self):
+        events = [*self.EVENTS, injected(2, 1, "flap", "h0"), gone(3, "h0"), joined(4, "h0"), holds(5, ["h0", "h1"])]
+        assert not after(*events).may_lose(["h1"])
+        assert after(*events, reverted(6, 1), holds(8.1, ["h0", "h1"])).may_lose(["h1"])
+
     def test_what_takes_no_memory_hinders_nobody(self):
         assert after(*self.EVENTS, injected(2, 1, "kill-executor", "h0")).may_lose(["h1"])

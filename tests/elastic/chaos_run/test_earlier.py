@@ -35,9 +35,7 @@ def prove(tmp_path, monkeypatch, report):
         return CLEAN, []
 
     def prove(plan=PLAN, script=SCRIPT, earlier=report):
-        out = tmp_path / "out"
-        out.mkdir()
-        return proof.prove(plan, script, out, lambda _: None, earlier=earlier), made
+        return proof.prove(plan, script, tmp_path / "out", lambda _: None, earlier=earlier), made
 
     monkeypatch.setattr(proof, "disturbed", disturbed)
     return prove
@@ -47,6 +45,19 @@ def test_only_the_run_under_the_plan_is_made(prove):
     found, made = prove()
     assert made == ["chaos"]
     assert found.clean.events == CLEAN.events
+
+
+def test_what_was_used_again_can_be_used_again(prove, tmp_path):
+    prove()
+    found, _ = prove(earlier=tmp_path / "out")
+    assert found.clean.events == CLEAN.events
+
+
+@pytest.mark.parametrize("ending", [(), ((6, "ended", {"code": 1}),)])
+def test_a_run_that_has_not_ended_well_is_refused(prove, report, ending):
+    (report / "clean.jsonl").write_text(story((0, "started", {}), *ending).text())
+    with pytest.raises(UsageError, match="has not ended well"):
+        prove()
 
 
 def test_as_many_devices_may_be_on_other_hosts(prove):

@@ -29,7 +29,9 @@ class Run:
             joined=self.joined.put_nowait,
             lost=lambda *loss: self.lost.put_nowait(loss),
             drains=lambda *drain: self.drains.put_nowait(drain),
+            awaited=lambda: self.awaited,
         )
+        self.awaited = []
         self.changed = asyncio.Event()
         self.roster.on_change = self.changed.set
 
@@ -126,6 +128,18 @@ def test_no_more_hosts_are_taken_than_the_run_wants_and_one_more_when_one_dies()
         assert (await run.joined.get()).id == "h2"
 
     with_a_pool(play, most=2)
+
+
+def test_a_host_that_the_run_cannot_do_without_is_taken_though_it_has_enough():
+    async def play(pool, run):
+        run.awaited = ["h3"]
+        agents = {id: await pool.host(id) for id in ("h1", "h2", "h3")}
+        for id in ("h1", "h3"):
+            await agents[id].serve()
+            assert (await run.joined.get()).id == id
+        assert await pool.claimed() == {"h1": "run", "h3": "run"}
+
+    with_a_pool(play, most=1)
 
 
 def test_a_host_that_another_run_has_is_left_alone_until_its_claim_ends():

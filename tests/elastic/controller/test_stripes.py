@@ -187,6 +187,18 @@ def test_too_many_losses_at_once_are_a_data_loss():
             stage.restore()
 
 
+@pytest.mark.parametrize("gone", list(itertools.combinations(["h0", "h1", "h2", "h3"], 2)))
+def test_what_could_be_had_if_a_host_came_back_counts_its_parity(gone):
+    with staged() as stage:
+        stage.commit()
+        stage.lose(*gone)
+        assert not stage.snapshots.would_be_whole([])
+        assert all(stage.snapshots.would_be_whole([back]) for back in gone)
+        stage.snapshots.host_holds(gone[0], [])  # It came back with nothing.
+        assert not stage.snapshots.would_be_whole([gone[0]])
+        assert stage.snapshots.would_be_whole(gone)
+
+
 # Bad blocks
 
 
