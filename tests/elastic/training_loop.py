@@ -2,9 +2,10 @@
 
     python training_loop.py data|sharded|tensor|pipeline STEPS [PACE]
 
-A small network, whose WIDTH may come from the environment, with dropout, Adam and a new batch in each step, on all
-devices. Every fifth step compiles a program that no step before has used. With PACE, a file that holds a number, no
-step begins beyond that number. STEP_S in the environment are seconds that it waits in each step.
+A small network, whose WIDTH, BATCH and LAYERS may come from the environment, with dropout, Adam and a new batch in each
+step, on all devices, by whose number they must be divisible. Every fifth step compiles a program that no step before
+has used. With PACE, a file that holds a number, no step begins beyond that number. It waits for STEP_S seconds in each
+step, if they are in the environment.
 """
 
 import functools
@@ -20,7 +21,9 @@ import numpy as np
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-WIDTH, BATCH, LAYERS = int(os.environ.get("WIDTH", "32")), 16, 4
+WIDTH, BATCH, LAYERS = (
+    int(os.environ.get(name, default)) for name, default in (("WIDTH", 32), ("BATCH", 16), ("LAYERS", 4))
+)
 STEP_S = float(os.environ.get("STEP_S", "0"))
 NEWS = 5  # Steps between two programs that are new.
 

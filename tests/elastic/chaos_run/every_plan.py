@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from chaos import ready_made
+from elastic.cli.chaos import find
 from tests.elastic.loop_kills import KINDS, SCRIPT
 
 SECONDS = {"smoke": 30, "soak": 120, "preemptions": 120, "partitions": 180, "storage": 110, "silent-corruption": 70}
@@ -31,11 +32,18 @@ STEP_S = 0.2
 
 def run(plan: str, script: Sequence[str], out: Path, options: Sequence[str]) -> dict[str, Any] | None:
     """The report; None if there is none, since the run could not be made."""
+    devices = find(plan).hosts  # One each.
+    sizes = {"WIDTH": 8 * devices, "BATCH": 4 * devices, "LAYERS": devices, "STEP_S": STEP_S}
     command = [sys.executable, "-m", "elastic.cli", "chaos", "run", plan, "--json", f"--out={out}", *options, "--"]
     out.mkdir(parents=True, exist_ok=True)
     with (out / "progress").open("w") as progress:
         pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": progress, "text": True}
-        done = subprocess.run([*command, *script], env={**os.environ, "STEP_S": str(STEP_S)}, check=False, **pipes)
+        done = subprocess.run(
+            [*command, *script],
+            env=os.environ | {name: str(size) for name, size in sizes.items()},
+            check=False,
+            **pipes,
+        )
     report: dict[str, Any] | None = json.loads(done.stdout) if done.stdout else None
     return report
 
@@ -65,7 +73,6 @@ def main() -> int:
         loops = {kind: [str(SCRIPT), kind, str(steps)] for kind in args.kinds.split(",")}
         scripts = {Path(args.script[0]).stem: args.script} if args.script else loops
         for name, script in scripts.items():
-            # Four devices, as many as the pipeline has stages.
             report = run(plan, script, out / plan / name, [f"--seed={args.seed}", "--devices-per-host=1"])
             failed |= report is None or not report["held"]
             said = "it could not be run" if report is None else summary(report)
