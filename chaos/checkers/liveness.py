@@ -5,7 +5,7 @@ from __future__ import annotations
 from chaos.causes import Reaction, reactions
 from chaos.checkers.verdict import Evidence, Verdict, verdict
 from chaos.faults import FAULTS
-from chaos.history import Event
+from chaos.history import Event, History
 
 
 def liveness(evidence: Evidence) -> Verdict:
@@ -40,14 +40,29 @@ def liveness(evidence: Evidence) -> Verdict:
 
 
 def _came_to_nothing(reaction: Reaction, evidence: Evidence) -> bool:
-    """Whether a disk may have had a fault, and none any more, before anything was to be stored."""
+    """Whether a disk may have had a fault, and none any more, before its host was to store or to read anything."""
     if not FAULTS[reaction.fault["fault"]].stored:
         return False
     plan, chaos = evidence.plan, evidence.chaos
     due = reaction.fault.at + plan.checkpoint_every
     if plan.verify_every and not any(due <= event.at <= reaction.until for event in chaos.of("verified_snapshot")):
         return True  # Nothing else is stored.
-    return reaction.until < due + plan.notice_within
+    hosts = reaction.fault.hosts or ("",)
+    return min(_presence(chaos, host, due, reaction.until) for host in hosts) < plan.notice_within
+
+
+def _presence(history: History, host: str, begin: float, end: float) -> float:
+    """The longest time for which a host took part without a break; of no host, all of the time."""
+    changes = [event for event in history.of("joined", "gone", "left") if event.host == host]
+    here = [event for event in changes if event.at <= begin][-1:]
+    since = begin if not here or here[0].kind == "joined" else None
+    longest = 0.0
+    for event in [event for event in changes if begin < event.at < end]:
+        if event.kind == "joined":
+            since = event.at if since is None else since
+        elif since is not None:
+            longest, since = max(longest, event.at - since), None
+    return longest if since is None else max(longest, end - since)
 
 
 def name_of(fault: Event) -> str:

@@ -186,6 +186,14 @@ class TestLiveness:
         assert self.check(*disk(9), checkpoint_every=5.0) == []
         assert self.check(*disk(20), checkpoint_every=5.0) == ["fault 1 (disk-full) was not noticed within 5 s"]
 
+    @pytest.mark.parametrize(
+        ("gone_at", "back_at", "missed"), [(30, 31, 1), (7, 9, 1), (7, 16, 0), (2, 7, 1), (2, 16, 0), (2, 30, 0)]
+    )
+    def test_a_host_that_is_away_notices_nothing_of_its_disk(self, gone_at, back_at, missed):
+        slow = (injected(1, 1, "disk-slow", "h1", lasts=19.0), reverted(20, 1), ended(60))
+        away = (joined(0, "h1"), gone(gone_at, "h1"), joined(back_at, "h1"), gone(back_at, "h2"))
+        assert len(self.check(*away, *slow, checkpoint_every=5.0)) == missed
+
     @pytest.mark.parametrize(("verified", "missed"), [((), 0), ((5,), 0), ((12,), 1), ((25,), 0)])
     def test_of_a_run_that_verifies_something_is_stored_only_when_it_was_verified(self, verified, missed):
         snapshots = [(at, "verified_snapshot", {"number": 1, "operation": 3}) for at in verified]

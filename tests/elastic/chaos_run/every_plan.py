@@ -33,7 +33,7 @@ STEP_S = 0.2
 def run(plan: str, script: Sequence[str], out: Path, options: Sequence[str]) -> dict[str, Any] | None:
     """The report; None if there is none, since the run could not be made."""
     devices = find(plan).hosts  # One each.
-    sizes = {"WIDTH": 8 * devices, "BATCH": 4 * devices, "LAYERS": devices, "STEP_S": STEP_S}
+    sizes = {"WIDTH": 32 * devices, "BATCH": 4 * devices, "LAYERS": devices, "STEP_S": STEP_S}
     command = [sys.executable, "-m", "elastic.cli", "chaos", "run", plan, "--json", f"--out={out}", *options, "--"]
     out.mkdir(parents=True, exist_ok=True)
     with (out / "progress").open("w") as progress:
