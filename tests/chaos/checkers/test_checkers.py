@@ -181,9 +181,10 @@ class TestLiveness:
 
     def test_a_fault_of_a_disk_must_be_noticed_only_if_something_was_to_be_stored_meanwhile(self):
         def disk(until):
-            return (injected(1, 1, "disk-full", lasts=until - 1.0), reverted(until, 1), ended(60))
+            return (injected(1, 1, "disk-full", lasts=until - 1.0), reverted(until, 1), ended(60), snapshot(8, 3))
 
         assert self.check(*disk(9), checkpoint_every=5.0) == []
+        assert self.check(*disk(20)[:-1], snapshot(5, 3), snapshot(16, 5), checkpoint_every=5.0) == []
         assert self.check(*disk(20), checkpoint_every=5.0) == ["fault 1 (disk-full) was not noticed within 5 s"]
 
     @pytest.mark.parametrize(
@@ -191,7 +192,7 @@ class TestLiveness:
     )
     def test_a_host_that_is_away_notices_nothing_of_its_disk(self, gone_at, back_at, missed):
         slow = (injected(1, 1, "disk-slow", "h1", lasts=19.0), reverted(20, 1), ended(60))
-        away = (joined(0, "h1"), gone(gone_at, "h1"), joined(back_at, "h1"), gone(back_at, "h2"))
+        away = (joined(0, "h1"), gone(gone_at, "h1"), joined(back_at, "h1"), gone(back_at, "h2"), snapshot(8, 3))
         assert len(self.check(*away, *slow, checkpoint_every=5.0)) == missed
 
     @pytest.mark.parametrize(("verified", "missed"), [((), 0), ((5,), 0), ((12,), 1), ((25,), 0)])
