@@ -124,6 +124,17 @@ class History:
     def __len__(self) -> int:
         return len(self.events)
 
+    def presence(self, host: str) -> list[tuple[float, float]]:
+        """From when to when a host took part."""
+        spans, begin = [], None
+        for event in self.of("joined", "gone", "left"):
+            if event.host == host and event.kind == "joined":
+                begin = event.at if begin is None else begin
+            elif event.host == host and begin is not None:
+                spans.append((begin, event.at))
+                begin = None
+        return spans if begin is None else [*spans, (begin, self.ended)]
+
     @property
     def began(self) -> float:
         """When the script was started; of a history without one, its first event."""

@@ -49,22 +49,12 @@ def _came_to_nothing(reaction: Reaction, evidence: Evidence) -> bool:
     worth_it = chaos.of("verified_snapshot" if plan.verify_every else "snapshot")
     if not any(due <= event.at <= reaction.until - plan.notice_within for event in worth_it):
         return True
-    hosts = reaction.fault.hosts or ("",)
-    return min(_presence(chaos, host, due, reaction.until) for host in hosts) < plan.notice_within
+    return any(_longest(chaos, host, due, reaction.until) < plan.notice_within for host in reaction.fault.hosts)
 
 
-def _presence(history: History, host: str, begin: float, end: float) -> float:
-    """The longest time for which a host took part without a break; of no host, all of the time."""
-    changes = [event for event in history.of("joined", "gone", "left") if event.host == host]
-    here = [event for event in changes if event.at <= begin][-1:]
-    since = begin if not here or here[0].kind == "joined" else None
-    longest = 0.0
-    for event in [event for event in changes if begin < event.at < end]:
-        if event.kind == "joined":
-            since = event.at if since is None else since
-        elif since is not None:
-            longest, since = max(longest, event.at - since), None
-    return longest if since is None else max(longest, end - since)
+def _longest(history: History, host: str, begin: float, end: float) -> float:
+    """Seconds for which a host took part without a break, of a time."""
+    return max((min(left, end) - max(joined, begin) for joined, left in history.presence(host)), default=0.0)
 
 
 def name_of(fault: Event) -> str:

@@ -48,7 +48,7 @@ def timeline(history: History, spent: Ledger) -> str:
     rows = {host: index * _ROW + 4 for index, host in enumerate(hosts)}
     for host, y in rows.items():
         canvas.text(_LEFT - 8, y + 14, host, "end")
-        for begin, end in _membership(history, host):
+        for begin, end in history.presence(host):
             canvas.rect(x(begin - began), y, x(end - began) - x(begin - began), 18, _HOST, f"{host} takes part")
     canvas.text(_LEFT - 8, len(hosts) * _ROW + 18, "run", "end")
     for group in in_groups(spent.spans, _NARROW * x.value_of_a_pixel):
@@ -85,18 +85,6 @@ def _what_for(group: Sequence[Span]) -> tuple[str, str]:
         seconds[span.entry] = seconds.get(span.entry, 0.0) + span.end - span.begin
     shown = max(seconds, key=lambda entry: (entry in STOPS, seconds[entry]))
     return shown, ", ".join(f"{entry}: {spent:.3f} s" for entry, spent in seconds.items())
-
-
-def _membership(history: History, host: str) -> list[tuple[float, float]]:
-    """From when to when a host took part."""
-    spans, begin = [], None
-    for event in history.of("joined", "gone", "left"):
-        if event.host == host and event.kind == "joined":
-            begin = event.at if begin is None else begin
-        elif event.host == host and begin is not None:
-            spans.append((begin, event.at))
-            begin = None
-    return spans if begin is None else [*spans, (begin, history.ended)]
 
 
 def _faults(canvas: Canvas, history: History, x: Axis, rows: Mapping[str, float]) -> None:

@@ -63,8 +63,11 @@ def prove(
     plan = replace(plan, seed=seed)
     if plan.drawn:
         say(f"seed {seed}")
-    clean = _clean(plan, script, directory, say) if earlier is None else _earlier(plan, script, earlier)
-    _keep(clean, directory, "clean")
+    if earlier is None:
+        clean = _clean(plan, script, directory, say)
+    else:
+        clean = _earlier(plan, script, earlier)
+        _keep(clean, directory, "clean")
     say(f"without faults it took {clean.ended - clean.began:.1f} s; running it under the plan {plan.name} ...")
     chaos, injections = disturbed(plan, script, directory, "chaos", say)
     report = Report.of(plan, clean, chaos, list(script))
