@@ -258,11 +258,10 @@ class Snapshots:
 
     def would_be_whole(self, back: Collection[str]) -> bool:
         """Whether all of it could be had if these hosts came back with what they held."""
-        away = {id: self._out_of_reach.get(id, frozenset()) for id in back}
-        homes = {
-            digest: self._living(holders) | {id for id, held in away.items() if digest in held}
-            for digest, holders in self.committed.homes.items()
-        }
+        homes = {digest: self._living(holders) for digest, holders in self.committed.homes.items()}
+        for id in back:
+            for digest in homes.keys() & self._out_of_reach.get(id, frozenset()):
+                homes[digest].add(id)
         return self._suffice(homes, back)
 
     def _suffice(self, homes: dict[Digest, set[str]], back: Collection[str] = ()) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from chaos import ENTRIES
+from chaos.checkers.truth import MOST as EXPECTED
 from elastic.controller.changes import MOST, Changes, Recovered
 from elastic.controller.replay import Verification
 from elastic.controller.status_report import (
@@ -167,7 +168,7 @@ def test_only_the_last_changes_are_kept():
     changes = Changes()
     for number in range(MOST + 3):
         changes.add(replace(CHANGE, host=f"h{number}"))
-    assert len(changes.told()) == MOST
+    assert len(changes.told()) == MOST == EXPECTED
     assert changes.told()[-1].host == f"h{MOST + 2}"
 
 
