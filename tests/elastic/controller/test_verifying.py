@@ -7,7 +7,7 @@ import pytest
 from elastic.commands import Command
 from elastic.controller import verifying
 from tests.elastic.controller.played import made_by, told, with_hosts
-from tests.elastic.controller.verified import facts, journal, verified
+from tests.elastic.controller.verified import facts, held_up, journal, verified
 
 # When all is well
 
@@ -30,9 +30,7 @@ def test_the_run_is_not_fenced_and_goes_on_meanwhile():
     async def play(pool):
         step = await pool.load()
         y = pool.execute(step, pool.put(b"x"))
-        pool.hold(Command.DIGEST)
-        verifying = asyncio.create_task(pool.verify())
-        await pool.until_held(Command.DIGEST, 3)
+        verifying = await held_up(pool, Command.DIGEST)
         assert await pool.read(pool.execute(step, y)) == made_by(step, made_by(step, b"x"))
         pool.release(Command.DIGEST)
         await verifying
@@ -54,9 +52,7 @@ def test_a_snapshot_that_comes_while_another_is_being_verified_leaves_nothing_ou
     async def play(pool):
         step = await pool.load()
         x = pool.put(b"x")
-        pool.hold(Command.DIGEST)
-        verifying = asyncio.create_task(pool.verify())
-        await pool.until_held(Command.DIGEST, 3)
+        verifying = await held_up(pool, Command.DIGEST)
         y = pool.execute(step, x)
         await pool.snapshot()
         z = pool.execute(step, y)
@@ -129,9 +125,7 @@ def test_the_client_waits_from_a_difference_until_it_is_known_who_was_wrong():
         step = await pool.load()
         pool.hosts["h1"].flips = 1
         pool.execute(step, pool.put(b"x"))
-        pool.hold(Command.DIGEST)
-        verifying = asyncio.create_task(pool.verify())
-        await pool.until_held(Command.DIGEST, 3)
+        verifying = await held_up(pool, Command.DIGEST)
         assert not pool.run.congested
         pool.hold(Command.JOIN)
         pool.release(Command.DIGEST)
@@ -173,9 +167,7 @@ def test_what_was_computed_of_wrong_arrays_meanwhile_is_computed_again():
         x = pool.put(b"x")
         pool.hosts["h1"].flips = 1
         y = pool.execute(step, x)
-        pool.hold(Command.DIGEST)
-        verifying = asyncio.create_task(pool.verify())
-        await pool.until_held(Command.DIGEST, 3)
+        verifying = await held_up(pool, Command.DIGEST)
         z = pool.execute(step, y)
         await pool.snapshot()  # Of what is wrong already.
         pool.release(Command.DIGEST)
@@ -191,9 +183,7 @@ def test_wrong_values_that_the_client_has_read_are_counted():
         pool.hosts["h1"].flips = 1
         y = pool.execute(step, pool.put(b"x"))
         assert await pool.read(y, 2) != made_by(step, b"x")
-        pool.hold(Command.DIGEST)
-        verifying = asyncio.create_task(pool.verify())
-        await pool.until_held(Command.DIGEST, 3)
+        verifying = await held_up(pool, Command.DIGEST)
         assert await pool.read(y, 2) != made_by(step, b"x")  # Behind the snapshot.
         assert await pool.read(y, 3) == made_by(step, b"x")
         pool.release(Command.DIGEST)

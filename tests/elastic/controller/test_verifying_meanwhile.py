@@ -7,7 +7,7 @@ import pytest
 from elastic.commands import Command
 from elastic.controller import line
 from tests.elastic.controller.played import made_by, with_hosts
-from tests.elastic.controller.verified import facts, journal, verified
+from tests.elastic.controller.verified import facts, held_up, journal, verified
 
 
 @pytest.mark.parametrize("phase", [Command.JOIN, Command.RESTORE, Command.DIGEST])
@@ -59,9 +59,7 @@ def test_when_the_world_in_use_is_lost_the_comparison_goes_on():
         y = pool.execute(step, pool.put(b"x"))
         await pool.wait(y)
         pool.hosts["h0"].flips = 1  # By the second execution.
-        pool.hold(Command.DIGEST)
-        verifying = asyncio.create_task(pool.verify())
-        await pool.until_held(Command.DIGEST, 3)
+        verifying = await held_up(pool, Command.DIGEST)
         own = pool.hosts["h1"].executors[0]
         own.connection.drop()
         await pool.recovered.get()
@@ -78,9 +76,7 @@ def test_a_wrong_run_that_is_just_recovering_goes_back_all_the_same():
         pool.hosts["h2"].flips = 1
         y = pool.execute(step, pool.put(b"x"))
         await pool.wait(y)
-        pool.hold(Command.DIGEST)
-        verifying = asyncio.create_task(pool.verify())
-        await pool.until_held(Command.DIGEST, 3)
+        verifying = await held_up(pool, Command.DIGEST)
         pool.hold(Command.JOIN)
         pool.hosts["h1"].executors[0].connection.drop()
         await pool.until(lambda: [one for one in pool.waiting if one[1] is Command.JOIN and one[0].generation > 0])
@@ -98,9 +94,7 @@ def test_a_client_that_leaves_meanwhile_ends_it_and_the_next_begins_anew():
         step = await pool.load()
         pool.hosts["h1"].flips = 1
         pool.execute(step, pool.put(b"x"))
-        pool.hold(Command.DIGEST)
-        verifying = asyncio.create_task(pool.verify())
-        await pool.until_held(Command.DIGEST, 3)
+        verifying = await held_up(pool, Command.DIGEST)
         pool.leave()
         pool.release(Command.DIGEST)
         await verifying
@@ -122,9 +116,7 @@ def test_what_hosts_hold_of_the_verified_snapshot_stays_until_the_next_is_verifi
         pool.hosts["h1"].flips = 1
         y = pool.execute(step, x)
         pool.free(x)
-        pool.hold(Command.DIGEST)
-        verifying = asyncio.create_task(pool.verify())
-        await pool.until_held(Command.DIGEST, 3)
+        verifying = await held_up(pool, Command.DIGEST)
         pool.put(b"more")
         await pool.snapshot()
         pool.release(Command.DIGEST)

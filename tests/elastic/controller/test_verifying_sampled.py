@@ -1,10 +1,8 @@
 """Runs of which only one in three intervals is executed again: what that finds, and what it leaves out."""
 
-import asyncio
-
 from elastic.commands import Command
 from tests.elastic.controller.played import made_by, told, with_hosts
-from tests.elastic.controller.verified import facts
+from tests.elastic.controller.verified import facts, held_up
 
 
 def sampled(play, **how):
@@ -38,9 +36,7 @@ def test_where_it_begins_is_kept_until_it_was_executed_again():
         await pool.snapshot()
         y = pool.execute(step, x)
         pool.free(x)
-        pool.hold(Command.JOIN)
-        verifying = asyncio.create_task(pool.verify())
-        await pool.until_held(Command.JOIN, 3)
+        verifying = await held_up(pool, Command.JOIN)
         pool.put(b"more")
         await pool.snapshot()
         pool.release(Command.JOIN)

@@ -1,11 +1,9 @@
 """Runs that verify their results and store snapshots: only what was verified is stored, and can be gone back to."""
 
-import asyncio
-
 import checkpoint
 from elastic.commands import Command
 from tests.elastic.controller.played import made_by, told
-from tests.elastic.controller.verified import journal, verified
+from tests.elastic.controller.verified import held_up, journal, verified
 
 
 def verified_and_stored(play, directory, **how):
@@ -26,9 +24,7 @@ def steps_in(directory):
 def test_a_snapshot_is_stored_when_it_has_been_verified(tmp_path):
     async def play(pool):
         pool.put(b"x")
-        pool.hold(Command.DIGEST)
-        verifying = asyncio.create_task(pool.verify())
-        await pool.until_held(Command.DIGEST, 3)
+        verifying = await held_up(pool, Command.DIGEST)
         assert pool.run._saving.storing is None
         pool.release(Command.DIGEST)
         await verifying
@@ -111,9 +107,7 @@ def test_what_was_being_verified_when_the_run_went_back_behind_it_does_not_count
         x = pool.put(b"x")
         await store(pool)
         y = pool.execute(step, x)
-        pool.hold(Command.DIGEST)
-        verifying = asyncio.create_task(pool.verify())
-        await pool.until_held(Command.DIGEST, 3)
+        verifying = await held_up(pool, Command.DIGEST)
         await pool.lose_all()
         pool.release(Command.DIGEST)
         await verifying
