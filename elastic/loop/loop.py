@@ -60,6 +60,8 @@ class Loop:
         self._progress = Progress(root)
         self._position: Mapping[str, Any] = {}
         self._saver: Saver
+        self._telling = threading.Lock()
+        """Held until the outcome of a save is told: when the body of the loop has seen it, the next save can begin."""
         self._told = threading.Event()
         self._told.set()
         self._running: weakref.ref[Steps] | None = None
@@ -130,7 +132,7 @@ class Loop:
                 self._progress.step(self.step, metrics)
                 yield self.step, metrics
                 del metrics
-                if self.step % self._save_every == 0 and self._told.is_set():
+                if self.step % self._save_every == 0 and not self._saves:
                     self._save()
             if stopping.asked:
                 self._progress.note(f"SIGTERM: step {self.step} was the last one")
@@ -147,6 +149,12 @@ class Loop:
             if stopping.asked:
                 stopping.end_process()
 
+    @property
+    def _saves(self) -> bool:
+        """Whether a save is under way."""
+        with self._telling:
+            return not self._told.is_set()
+
     def _close(self) -> None:
         """Ends the steps under way, if somebody still holds them: most often the traceback of an error."""
         running = None if self._running is None else self._running()
@@ -160,19 +168,23 @@ class Loop:
 
     def _tell(self, saving: Future[Saved]) -> None:
         """Called by whoever saves, as soon as it is known."""
-        try:
-            self.save_error = saving.exception()
-            if self.save_error is not None:
-                kept = "nothing is saved" if self.saved_step is None else f"the newest one saved is {self.saved_step}"
-                self._progress.warn(f"{self.save_error}; {kept}")
-                return
-            saved = saving.result()
-            self.saved_step = saved.step
-            self._progress.saved(saved.step, saved.bytes, saved.seconds)
-            if saved.left:
-                self._progress.warn(saved.left)
-        finally:
-            self._told.set()
+        with self._telling:
+            try:
+                self._take_note(saving)
+            finally:
+                self._told.set()
+
+    def _take_note(self, saving: Future[Saved]) -> None:
+        self.save_error = saving.exception()
+        if self.save_error is not None:
+            kept = "nothing is saved" if self.saved_step is None else f"the newest one saved is {self.saved_step}"
+            self._progress.warn(f"{self.save_error}; {kept}")
+            return
+        saved = saving.result()
+        self.saved_step = saved.step
+        self._progress.saved(saved.step, saved.bytes, saved.seconds)
+        if saved.left:
+            self._progress.warn(saved.left)
 
     def _save_last(self) -> None:
         """Returns when the last state is saved. Raises `CheckpointError` if it cannot be."""

@@ -5,6 +5,7 @@ import os
 import subprocess
 import tempfile
 import threading
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -17,6 +18,8 @@ import checkpoint
 import elastic
 from elastic.loop import saver
 from elastic.loop.data_position import follow
+from elastic.loop.progress import Progress
+from tests.elastic.processes import wait_until
 
 
 @pytest.fixture
@@ -275,6 +278,20 @@ def test_a_loop_never_waits_for_a_save_under_way(directory, monkeypatch):
             assert loop.saved_step is None
             go_on.set()
     assert saved(directory) == [2, 9], "what was due meanwhile was left out"
+
+
+def test_whoever_has_seen_that_a_step_is_saved_finds_the_next_one_saved_when_due(directory, monkeypatch):
+    tell = Progress.saved
+
+    def slowly(*outcome):
+        time.sleep(0.1)  # As long as it takes others to make a step, and to come to the next save.
+        tell(*outcome)
+
+    monkeypatch.setattr(Progress, "saved", slowly)
+    loop = wrap(directory, save_every=1, keep=5)
+    for step, _ in loop(initial(), range(5), steps=4):
+        wait_until(lambda step=step: loop.saved_step == (step - 1 or None), 20)
+    assert saved(directory) == [1, 2, 3, 4]
 
 
 def test_arrays_that_cannot_be_copied_are_a_save_that_failed(directory, monkeypatch, capsys):
