@@ -107,7 +107,6 @@ class Saving:
     def _wants_snapshot(self) -> bool:
         news = self._line.journal.end != self._snapshots.committed.position
         large = self._line.large or (self._durable is not None and self._line.keeps_much)
-        # The client may be waiting for a shorter journal, so that there is no news.
         due = self._verifying is not None and self._verifying.is_due
         return bool(self._worlds.left) or due or (news and (self._budget > 0 or large))
 

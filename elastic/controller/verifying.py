@@ -99,8 +99,10 @@ class Verifying:
 
     @property
     def is_due(self) -> bool:
-        """Whether a snapshot is wanted, so that the journal becomes shorter."""
-        return self._line.keeps_much and not self._busy
+        """Whether a snapshot is wanted though the client may ask for nothing more: so that the journal becomes shorter,
+        or since the last one was passed over or not verified, and nothing is to be left out."""
+        left_out = self._every == 1 and self._snapshots.committed.position > self.base.position
+        return (left_out or self._line.keeps_much) and not self._busy
 
     def close(self) -> None:
         if self.going_on is not None:

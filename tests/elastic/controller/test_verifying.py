@@ -67,6 +67,27 @@ def test_a_snapshot_that_comes_while_another_is_being_verified_leaves_nothing_ou
     verified(play)
 
 
+def test_a_snapshot_that_was_passed_over_is_made_up_for_though_nothing_more_is_computed():
+    async def play(pool):
+        step = await pool.load()
+        x = pool.put(b"x")
+        verifying = await held_up(pool, Command.DIGEST)
+        pool.hosts["h1"].flips = 1
+        y = pool.execute(step, x)
+        await pool.snapshot()
+        assert not pool.run._saving._wants_snapshot()
+        pool.release(Command.DIGEST)
+        await verifying
+        assert pool.run._saving._wants_snapshot()
+        await pool.verify()
+        assert [finding.host for finding in pool.findings] == ["h1"]
+        assert await pool.read(y, 2) == made_by(step, b"x")
+        await pool.verify()
+        assert not pool.run._saving._wants_snapshot()
+
+    verified(play)
+
+
 def test_the_journal_is_kept_until_what_it_holds_is_verified():
     async def play(pool):
         pool.put(b"x")
