@@ -68,6 +68,9 @@ POINTS = {
 }
 """Where a process may die, and when it is there."""
 
+POINTS_OF_AGENTS = ("copies", "parity", "store")
+"""Those at which it is an agent, so that what the host has in its memory is gone."""
+
 FAULTS = {
     fault.name: fault
     for fault in (

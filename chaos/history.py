@@ -49,6 +49,7 @@ Told by the runner:
 
     started      the script
     output       the script has printed a line: line, step (or null)
+    armed        a process will die at a point, which is `injected` when it has come: number, point
     injected     a fault: number, fault, hosts, must_be_noticed, lasts
     reverted     it was taken back: number
     skipped      it was not done: number, fault, hosts, why

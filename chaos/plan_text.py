@@ -86,6 +86,10 @@ def check(plan: Plan) -> None:
             raise PlanError(f"fault {number}: {planned.fault} hits checkpoints on disk; say `checkpoint_every: 5`")
         if planned.fault == "rot-parity" and not plan.protect.startswith("parity"):
             raise PlanError(f"fault {number}: only parity can be hit by {planned.fault}; say `protect: parity=3+1`")
+        if planned.point == "parity" and not plan.protect.startswith("parity"):
+            raise PlanError(f"fault {number}: nobody makes parity; say `protect: parity=3+1`")
+        if planned.point == "store" and not plan.checkpoint_every:
+            raise PlanError(f"fault {number}: nobody writes checkpoints; say `checkpoint_every: 5`")
     if plan.allow_data_loss:
         return
     may = "the run cannot survive that; say `allow_data_loss: true` if it may fail"

@@ -63,10 +63,10 @@ class Conductor:
         """A fault that would take the last copy of something waits until there is another one, or is left out."""
         held, self._held = self._held, []
         for injection, since in held:
-            takes = injection.hosts if injection.kind.takes_memory else ()
-            if self._plan.allow_data_loss or not takes or self._run.copies.may_lose(takes):
+            if self._plan.allow_data_loss or self._run.copies.survive(injection):
                 self._verbs.do(injection)
             elif self._run.now - since > _HOLD_S:
-                self._verbs.skip(injection, f"for {_HOLD_S:g} s no other host held all that {'+'.join(takes)} did")
+                who = "+".join(injection.hosts) or "whoever comes there"
+                self._verbs.skip(injection, f"for {_HOLD_S:g} s no other host held all that {who} did")
             else:
                 self._held.append((injection, since))

@@ -170,10 +170,10 @@ class DisturbedRun:
 
     def _hinders(self, injection: Injection) -> str:
         """Why a fault cannot be done now, or would take the last copy of something; empty if all is well."""
-        names, copies = " and ".join(injection.hosts), self._run.copies
+        names, copies = " and ".join(injection.hosts) or "whoever comes there", self._run.copies
         if not set(injection.hosts) <= copies.members:
             return f"{names} did not take part"
-        if injection.kind.takes_memory and not self._plan.allow_data_loss and not copies.may_lose(injection.hosts):
+        if not self._plan.allow_data_loss and not copies.survive(injection):
             return f"no others held all that {names} did"
         return self._verbs.prevents(injection)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import shlex
+import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +20,6 @@ from chaos import (
     cannot_delay,
     dump,
     html,
-    missing,
     parse,
     parse_history,
     settled,
@@ -27,6 +27,7 @@ from chaos import (
 )
 from elastic.chaos_run import etcd_members
 from elastic.chaos_run.conduct import Conductor
+from elastic.chaos_run.guard import Guard
 from elastic.chaos_run.live_run import LiveRun
 from elastic.errors import UsageError
 
@@ -54,8 +55,7 @@ def prove(
     Raises `UsageError` if the script fails without faults, if what is to be used again is of another script or pool, or
     if this machine lacks what the plan needs.
     """
-    if plan.needs_networks and (why := missing()) is not None:
-        raise UsageError(f"hosts cannot be cut off here: {why}")
+    _try_out(plan)
     if plan.needs_delays and (why := cannot_delay()) is not None:
         raise UsageError(f"the plan cannot be carried out here: {why}")
     etcd_members.check(plan.etcd)
@@ -76,6 +76,13 @@ def prove(
         again = smallest(again, script, directory, clean, shrink_runs, say)
     write(report, again, directory)
     return report
+
+
+def _try_out(plan: Plan) -> None:
+    """Raises `UsageError` if networks or disks cannot be made, sooner than after the run without faults."""
+    if plan.needs_networks or plan.needs_disk:
+        directory = Path(tempfile.mkdtemp(prefix="chaos-", dir="/dev/shm"))
+        Guard(directory, ["probe"] if plan.needs_networks else (), disk=plan.needs_disk).close()
 
 
 def _keep(history: History, directory: Path, name: str) -> None:

@@ -205,6 +205,7 @@ class Verbs:
         if not waiting:
             fault_points.arm(self._run.points, point)
         waiting.append((injection, now))
+        self._run.tell("armed", number=injection.number, point=point)
 
     def _lasts(self, injection: Injection, undo: Callable[[], None]) -> None:
         self._undo[injection.number] = undo

@@ -93,5 +93,22 @@ class TestAHostThatIsHit:
         assert not after(*events).may_lose(["h1"])
         assert after(*events, reverted(6, 1), holds(8.1, ["h0", "h1"])).may_lose(["h1"])
 
+    def test_of_a_death_at_a_point_nobody_knows_whose_it_will_be(self):
+        events = [joined(0, "h3"), *self.EVENTS, (2, "armed", {"number": 1, "point": "copies"})]
+        assert not after(*events).may_lose(["h1"])
+        assert after(*events).may_lose(["h2"])
+        events += [injected(3, 1, "die"), gone(3.1, "h3"), holds(4.9, ["h0", "h1"])]
+        assert not after(*events).may_lose(["h1"])
+        assert after(*events, holds(5.1, ["h0", "h1"])).may_lose(["h1"])
+
+    def test_one_that_is_to_die_at_a_point_may_be_anyone(self):
+        assert after(*HOSTS, holds(1, ["h0", "h1"])).may_lose([], 1)
+        assert not after(*HOSTS, holds(1, ["h0", "h1"])).may_lose([], 2)
+        assert not after(*HOSTS, holds(1, ["h0"])).may_lose([], 1)
+        assert not after(HOSTS[0]).may_lose([], 1)
+
+    def test_an_executor_that_is_to_die_hinders_nobody(self):
+        assert after(*self.EVENTS, (2, "armed", {"number": 1, "point": "snapshot"})).may_lose(["h1"])
+
     def test_what_takes_no_memory_hinders_nobody(self):
         assert after(*self.EVENTS, injected(2, 1, "kill-executor", "h0")).may_lose(["h1"])

@@ -150,6 +150,8 @@ def test_what_was_drawn_is_written_as_a_plan_that_draws_nothing():
         (plan_of("fault: disk-full, host: h1, at: {step: 1}", "checkpoint_every: 5"), "not addressed to a host"),
         (plan_of("fault: rot-copy, for: 3, at: {step: 1}"), "it is not taken back, so it has no `for`"),
         (plan_of("fault: rot-parity, at: {step: 1}"), "only parity can be hit by rot-parity; say `protect: parity=3"),
+        (plan_of("fault: die, point: parity, at: {step: 1}"), "nobody makes parity; say `protect: parity=3"),
+        (plan_of("fault: die, point: store, at: {step: 1}"), "nobody writes checkpoints; say `checkpoint_every: 5`"),
     ],
 )
 def test_what_cannot_be_is_refused_in_words_that_help(text, words):

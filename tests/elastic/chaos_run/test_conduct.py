@@ -55,6 +55,16 @@ def test_a_fault_that_would_take_the_last_copy_waits_for_another_one(conducted):
     assert allowed.signals == [(1.0, "SIGKILL", "agent h1")]
 
 
+def test_a_death_of_some_agent_waits_until_whoever_it_is_may_go(conducted):
+    die = "- {fault: die, point: copies, at: {step: 1}}"
+    run = conducted(die, (1.0, [READ, holds("h1"), step(1)]), (2.0, []), (3.0, [holds("h1", "h2")]), (4.0, []))
+    assert [event.at for event in run.of("armed")] == [3.0]
+    run = conducted(die, (1.0, [READ, holds("h1"), step(1)]), (32.0, []), (33.0, []))
+    assert [event["why"] for event in run.of("skipped")] == [
+        "for 30 s no other host held all that whoever comes there did"
+    ]
+
+
 def test_a_fault_that_waited_in_vain_is_told(conducted):
     kill = "- {fault: kill-agent, host: h1, at: {step: 1}}"
     run = conducted(kill, (1.0, [READ, holds("h1"), step(1)]), (32.0, []), (33.0, []))
