@@ -64,7 +64,7 @@ class Durable:
         self._disk = Disk()
 
     def is_due(self, journal_is_large: bool) -> bool:
-        """Whether the next snapshot is to be stored."""
+        """Whether a snapshot that stands is to be stored."""
         if self.storing is not None:
             return False
         if self._began is None:

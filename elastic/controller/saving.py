@@ -113,7 +113,7 @@ class Saving:
     async def save(self, world: World) -> float:
         """Takes and commits a snapshot; seconds that it has held the run up. Raises `WorldLost` or `SnapshotError`."""
         journal, arrays = self._line.journal, None
-        if self._durable is not None and self._durable.is_due(self._line.keeps_much):
+        if self._durable is not None:
             arrays = {array.number: array for array in self._arrays()}  # As they are at this point of the stream.
         try:
             snapshot = await self._snapshots.take(world, journal.end, arrays)
@@ -143,9 +143,11 @@ class Saving:
 
     def stands(self, snapshot: Snapshot) -> None:
         """A snapshot is as good as it will get: verified, or there is nobody who would verify it."""
-        if self._durable is not None and self._durable.storing is None and snapshot.arrays is not None:
+        # Whether it is due counts now: by the time that hosts came to this point of the stream, much may have passed.
+        durable, arrays = self._durable, snapshot.arrays
+        if durable is not None and arrays is not None and durable.is_due(self._line.keeps_much):
             self._snapshots.also_kept[_STORED] = snapshot
-            self.storing = self._start(self._store(self._durable, snapshot, snapshot.arrays))
+            self.storing = self._start(self._store(durable, snapshot, arrays))
         self._forget_before(snapshot)
 
     def _forget_before(self, snapshot: Snapshot) -> None:

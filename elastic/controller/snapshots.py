@@ -67,7 +67,7 @@ class Snapshot:
         homes: by digest, the hosts that hold the bytes, of shards and of parity.
         seconds: of a processor, that saving took each host.
         stripes: those that protect shards by parity.
-        arrays: the client's, by number, if it may be stored; None if it is not to be.
+        arrays: the client's, by number; None if nothing of the run is stored.
     """
 
     number: int

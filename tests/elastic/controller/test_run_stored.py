@@ -6,6 +6,7 @@ import pytest
 
 import checkpoint
 from checkpoint import dispatch
+from elastic.commands import Command
 from elastic.controller import durable, file_reading, file_writing, line
 from elastic.status import Code, StatusError
 from tests.elastic.connections import run
@@ -53,6 +54,22 @@ def test_a_later_snapshot_that_only_memory_had_is_made_again(tmp_path):
         await pool.lose_all()
         await pool.recovered.get()
         assert await pool.read(z) == made_by(step, made_by(step, b"x"))
+
+    with_disk(play, tmp_path)
+
+
+def test_a_snapshot_that_hosts_come_to_late_is_stored_if_that_is_due_by_then(tmp_path, monkeypatch):
+    async def play(pool):
+        await pool.store()
+        x = pool.put(b"x")
+        pool.hold(Command.SNAPSHOT)
+        late = asyncio.create_task(pool.snapshot())
+        await pool.until_held(Command.SNAPSHOT)
+        monkeypatch.setattr(pool.run._durable, "_every_s", 0.0)
+        pool.release(Command.SNAPSHOT)
+        await late
+        await pool.run._saving.storing
+        assert pool.run._durable.latest.snapshot.records.keys() >= {(x, 0)}
 
     with_disk(play, tmp_path)
 
