@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -19,6 +20,7 @@ from elastic.controller import history
 from elastic.controller.demand import Demand
 from elastic.controller.journal import NAME_FILES, Answer, Entry, Journal
 from elastic.controller.losses import Arrays, Losses
+from elastic.controller.pace import Pace
 from elastic.controller.programs import ProgramTable
 from elastic.controller.replay import Verification, tell_all
 from elastic.controller.world import World, WorldLost
@@ -49,6 +51,8 @@ class Line:
         """Clients whose account was ended."""
         self.losses = Losses()
         self.demand = Demand(self.journal)
+        self._pace = Pace()
+        self._everywhere = tuple(range(virtual_devices))
         self._held = False
         self._programs = programs
         self._unloaded: set[int] = set()
@@ -111,8 +115,10 @@ class Line:
 
     @property
     def congested(self) -> bool:
-        """True while a host takes commands more slowly than they are sent, the journal is full, or it is held."""
-        return self._held or self.journal.nbytes > _FULL or (self.now is not None and self.now.congested)
+        """True while the client is far ahead of the hosts, one of which may take commands more slowly than they are
+        sent, or the journal is full, or it is held."""
+        far = self._held or self._pace.held or self.journal.nbytes > _FULL
+        return far or (self.now is not None and self.now.congested)
 
     def hold(self, held: bool) -> None:
         """Whether the client is to wait, since what it asks for might have to be done again."""
@@ -144,6 +150,25 @@ class Line:
                 return
         if self.now is not None:
             self._tell(self.now, entry)
+        if entry.command is Command.EXECUTE:
+            self._pace.sent(time.monotonic())
+            self._mark()
+            if self._pace.held:
+                self.on_congestion()
+
+    def _mark(self) -> None:
+        """Has the world tell how far it is, if that is wanted."""
+        if self.now is None or not self._pace.wants_mark:
+            return
+        mark = self._pace.mark()
+
+        def answered(error: StatusError | None, *_: Any) -> None:
+            if error is None:  # Else the next world will be asked.
+                self._pace.answered(mark, time.monotonic())
+                self._mark()
+                self.on_congestion()
+
+        self.now.ask(self._everywhere, Command.CATCH_UP, [], answered)
 
     # What a world is told
 
@@ -158,6 +183,8 @@ class Line:
         generation, journal = world.placement.generation, self.journal
         history.tell("replay", generation=generation, operation=journal.replay_from, end=journal.end)
         told = tell_all(self.journal, world, partial(self._tell, world))
+        self._pace.lost()
+        self._mark()
         self.on_congestion()
         return told
 
@@ -281,6 +308,7 @@ class Line:
         self.trim(self.journal.end)
         self.losses.forget()
         self.demand.forget()
+        self._pace.forget()
         self.forgotten += 1
 
     def fail(self, failure: HostLostError) -> None:

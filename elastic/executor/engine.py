@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
@@ -335,10 +336,12 @@ class Engine:
         self._answer(request, lambda: (self._snapshots.restore(records), b""))
 
     def _catch_up(self, _: memoryview, request: int) -> None:
-        shards = self._store.shards()
+        # No others, so that their memory is not kept for longer than the client wants it.
+        shards = deque(shard for shard in self._store.shards() if not _is_computed(shard))
 
         def wait() -> tuple[None, bytes]:
-            for shard in shards:
+            while shards:
+                shard = shards.popleft()
                 with contextlib.suppress(Exception):  # It is an error, or a later program has taken its memory.
                     _computed(shard)
             return None, b""
@@ -353,6 +356,18 @@ def _computed(shard: Shard) -> None:
     """Waits for a shard. Raises the error that it is."""
     found = shard.result() if isinstance(shard, Future) else shard
     found.block_until_ready()
+
+
+def _is_computed(shard: Shard) -> bool:
+    """Whether there is nothing to wait for: it may also be an error, or a later program may have taken its memory."""
+    if isinstance(shard, Future):
+        return shard.done() and (shard.exception() is not None or _is_computed(shard.result()))
+    try:
+        return bool(shard.is_ready())
+    except RuntimeError:
+        return True
+    except AttributeError:  # A token cannot tell.
+        return False
 
 
 def cut(values: np.ndarray, part: Part | None) -> np.ndarray:

@@ -322,7 +322,9 @@ def test_hosts_get_more_and_more_time_to_have_memory_again():
 
     with_hosts(play)
     pauses = [after - before for before, after in itertools.pairwise(at)]
-    assert pauses[0] < pauses[1] < pauses[2]
+    # On a busy machine each may take longer.
+    assert all(pause > 0.99 * recovery._FIRST_PAUSE_S * 2**i for i, pause in enumerate(pauses))
+    assert len(pauses) == 3
 
 
 def test_a_world_that_cannot_be_formed_over_and_over_is_given_up(monkeypatch):

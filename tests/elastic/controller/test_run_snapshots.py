@@ -80,6 +80,38 @@ def test_no_more_is_taken_from_the_client_while_the_journal_is_full(monkeypatch)
     with_hosts(play)
 
 
+def test_no_more_is_taken_from_a_client_that_is_far_ahead_of_the_hosts_until_they_have_come_nearer():
+    async def play(pool):
+        pool.run.on_congestion = pool.happened
+        step = await pool.load()
+        x = pool.put(b"x")
+        pool.hold(Command.CATCH_UP)
+        while not pool.run.congested:
+            y = pool.execute(step, x)
+        pool.hosts["h1"].end_executor()
+        await pool.recovered.get()
+        await pool.until_held(Command.CATCH_UP, 3)
+        assert pool.run.congested
+        pool.release(Command.CATCH_UP)
+        await pool.until(lambda: not pool.run.congested)
+        assert await pool.read(y) == made_by(step, b"x")
+
+    with_hosts(play)
+
+
+def test_the_next_client_does_not_wait_for_what_another_had_sent():
+    async def play(pool):
+        step = await pool.load()
+        x = pool.put(b"x")
+        pool.hold(Command.CATCH_UP)
+        while not pool.run.congested:
+            pool.execute(step, x)
+        pool.leave()
+        assert not pool.run.congested
+
+    with_hosts(play)
+
+
 @pytest.mark.parametrize("who", ["that-saves", "that-gets-a-copy"])
 def test_a_snapshot_that_fails_leaves_the_one_before_and_the_journal(who):
     async def play(pool):

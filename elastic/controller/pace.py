@@ -1,0 +1,66 @@
+"""How far the client may be ahead of the hosts. Pure: times come in.
+
+A script that reads nothing for a hundred steps sends them all at once. A snapshot is taken where the stream of commands
+ends, so the hosts would come to it a hundred steps later; and whatever lies before it would be computed again if one of
+them died. So now and then a mark is sent, which hosts answer when they have computed all before it, and no more
+executions are taken than they compute in half a second. They have work at any moment all the same.
+"""
+
+from __future__ import annotations
+
+_AHEAD_S = 0.5
+_FEWEST = 2
+"""Executions: one that is computed, and one that is to follow at once."""
+_FIRST = 64
+"""How many are taken before it is known how long they take."""
+
+
+class Pace:
+    """Counts the executions that are sent, and those of which a mark has told that they are over."""
+
+    def __init__(self) -> None:
+        self.allowed = _FIRST
+        """How many executions the client may be ahead."""
+        self._sent = self._over = 0
+        self._mark: int | None = None
+        """How many had been sent before the mark that is under way."""
+        self._busy_since = 0.0
+        """When the hosts began, at the latest, with what that mark will tell of."""
+
+    @property
+    def held(self) -> bool:
+        """Whether the client is so far ahead that no more is to be taken."""
+        return self._sent - self._over >= self.allowed
+
+    @property
+    def wants_mark(self) -> bool:
+        """Whether a mark is to be sent now."""
+        return self._mark is None and 2 * (self._sent - self._over) >= self.allowed
+
+    def sent(self, now: float) -> None:
+        """An execution is sent."""
+        if self._sent == self._over:
+            self._busy_since = now
+        self._sent += 1
+
+    def mark(self) -> int:
+        """A mark is sent; its name."""
+        self._mark = self._sent
+        return self._mark
+
+    def answered(self, mark: int, now: float) -> None:
+        """A mark was answered; one that is not the last one tells nothing."""
+        if mark != self._mark:
+            return
+        # While the client thinks hosts seem slow; but then it is not ahead of them.
+        seconds = max(now - self._busy_since, 1e-6)
+        self.allowed = max(_FEWEST, int((mark - self._over) * _AHEAD_S / seconds))
+        self._over, self._mark, self._busy_since = mark, None, now
+
+    def lost(self) -> None:
+        """Nobody will answer the mark that is under way: the world has ended."""
+        self._mark = None
+
+    def forget(self) -> None:
+        """Nothing more will be computed of what was sent: the client has left."""
+        self._over, self._mark = self._sent, None
