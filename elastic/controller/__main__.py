@@ -193,6 +193,7 @@ async def _serve(arguments: argparse.Namespace) -> None:
             stack.push_async_callback(servers[1].close)
 
         def hold_back() -> None:
+            sessions.hold(run.congested)
             for server in servers:
                 server.pause_reading() if run.congested else server.resume_reading()
 

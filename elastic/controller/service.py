@@ -51,6 +51,11 @@ class Sessions:
         history.tell("client")
         return self._current
 
+    def hold(self, held: bool) -> None:
+        """Has the requests of the client wait, or go on."""
+        if self._current is not None:
+            self._current.hold(held)
+
     def close(self, session: Session) -> None:
         if self._current is session:
             self._current = None

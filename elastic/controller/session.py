@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -47,9 +47,19 @@ class Session:
         self.held: dict[int, tuple[Array, Upload]] = {}
         """Uploads that the hosts have not been sent yet, by the handle of their array (see `requests.uploads`)."""
         self.closed = False
+        self.on_hold = run.congested
+        """Whether requests wait, since no more is to be taken from the client now."""
+        self.go_on: Callable[[], None] = lambda: None
+        """Handles the requests that have waited."""
         self._numbers = numbers
         self._handles = itertools.count(SERVER_HANDLES)
         run.client_arrays = self.arrays.arrays
+
+    def hold(self, held: bool) -> None:
+        """Has requests wait, or go on."""
+        self.on_hold = held
+        if not held:
+            self.go_on()
 
     def new_handle(self) -> int:
         return next(self._handles)

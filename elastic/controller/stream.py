@@ -26,21 +26,26 @@ class RequestStream:
         self._session = session
         self._write = write
         self._queue: deque[pb.IfrtRequest] = deque()
-        session.buffers.on_arrival = self._go_on
+        session.buffers.on_arrival = session.go_on = self._go_on
 
     def receive(self, data: bytes) -> None:
-        """Takes one request; it waits for those before it, and for bytes that it names and that are still to come."""
+        """Takes one request; it waits for those before it, and for bytes that it names and that are still to come.
+
+        While the session is held it waits, too: many may have been received at once.
+        """
         request = pb.IfrtRequest.FromString(data)
-        if self._queue or not self._complete(request):
+        if self._queue or not self._may_be_handled(request):
             self._queue.append(request)
         else:
             self._handle(request)
 
     def _go_on(self) -> None:
-        while not self._session.closed and self._queue and self._complete(self._queue[0]):
+        while not self._session.closed and self._queue and self._may_be_handled(self._queue[0]):
             self._handle(self._queue.popleft())
 
-    def _complete(self, request: pb.IfrtRequest) -> bool:
+    def _may_be_handled(self, request: pb.IfrtRequest) -> bool:
+        if self._session.on_hold:
+            return False
         return all(handle in self._session.buffers for handle in needed_buffers(request))
 
     def _handle(self, request: pb.IfrtRequest) -> None:

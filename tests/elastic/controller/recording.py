@@ -59,7 +59,7 @@ class RecordingRun:
         """The files that it was told to keep, and their bytes."""
         self.programs = ProgramTable()
         self.callbacks = CallbackSwitch()
-        self.forgotten = False
+        self.forgotten = self.congested = False
         self._told: list[tuple[Any, ...]] = []
         self._waiting: dict[int, Callable[..., None]] = {}
         self._requests = itertools.count(1)

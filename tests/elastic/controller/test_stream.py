@@ -46,6 +46,38 @@ def test_every_request_that_is_known_has_a_response_that_exists():
     assert {kind.replace("_request", "_response") for kind in HANDLERS} <= responses
 
 
+def test_while_the_client_is_on_hold_its_requests_wait_in_their_order(client, run):
+    client.session.hold(True)
+    made = client.send(from_buffer(5, buffer=1))
+    read_it = client.send(read(5))
+    client.session.buffers.store(1, bytes(8))
+    assert not client.responses
+    assert not run.heard()
+    client.session.hold(False)
+    assert list(client.responses) == [made]
+    assert [told[0] for told in run.heard()] == [Command.PUT, Command.READ]
+    run.answer(run.waiting[0], None, None, b"12345678")
+    assert list(client.responses) == [made, read_it]
+
+
+def test_a_request_may_put_those_behind_it_on_hold(client, run):
+    client.session.hold(True)
+    for handle in (5, 6, 7):
+        client.session.buffers.store(handle, bytes(8))
+        client.send(from_buffer(handle, buffer=handle))
+    told, send = [], run.send
+
+    def hold_after_one(*arguments, **more):
+        told.append(arguments[1])
+        send(*arguments, **more)
+        client.session.hold(True)
+
+    run.send = hold_after_one
+    for count in (1, 2, 3):
+        client.session.hold(False)
+        assert told == [Command.PUT] * count
+
+
 def test_a_request_waits_for_its_bytes_and_all_behind_it_wait_with_it(client, run):
     made = client.send(from_buffer(5, buffer=1))
     read_it = client.send(read(5))
