@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from chaos.checkers.verdict import Evidence, Verdict, verdict
 from chaos.history import Event, History
 
@@ -19,7 +21,7 @@ def numbers(evidence: Evidence) -> Verdict:
         for index, ours, plain in wrong
         if ours["number"] not in told
     ]
-    remarks = [f"value {index} was wrong, as the run said" for index, ours, _ in wrong if ours["number"] in told]
+    remarks = _as_the_run_said([index for index, ours, _ in wrong if ours["number"] in told])
     if not clean:
         problems.append("the script read no value, so there is nothing to compare")
     if evidence.clean.failed:
@@ -50,6 +52,15 @@ def _told_as_wrong(history: History) -> set[int]:
     found = history.of("corruption")
     reads = {number for event in found for number in event["reads"]}
     return reads | {event["number"] for event in _differing(history) if found and "number" in event.facts}
+
+
+def _as_the_run_said(wrong: Sequence[int]) -> list[str]:
+    """A flipped bit may make hundreds of values wrong."""
+    if not wrong:
+        return []
+    if len(wrong) == 1:
+        return [f"value {wrong[0]} was wrong, as the run said"]
+    return [f"{len(wrong)} of the values {wrong[0]} to {wrong[-1]} were wrong, as the run said"]
 
 
 def _code(history: History) -> int:

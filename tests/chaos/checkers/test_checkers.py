@@ -67,7 +67,7 @@ class TestNumbers:
         replayed = (4, "verified", {"equal": False, "what": "array 7", "number": 2})
         found = checkers.numbers(evidence([read(1, 1, "xx"), read(2, 2, "yy"), told, replayed, ended(5)], self.PLAIN))
         assert found.held
-        assert found.remarks == ["value 1 was wrong, as the run said", "value 2 was wrong, as the run said"]
+        assert found.remarks == ["2 of the values 1 to 2 were wrong, as the run said"]
         assert len(self.check(read(1, 1, "xx"), read(2, 2, "yy"), replayed, ended(5))) == 3
 
     def test_a_script_that_reads_nothing_shows_nothing(self):

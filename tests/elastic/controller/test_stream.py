@@ -61,21 +61,21 @@ def test_while_the_client_is_on_hold_its_requests_wait_in_their_order(client, ru
 
 
 def test_a_request_may_put_those_behind_it_on_hold(client, run):
+    client.make(5, 0)
     client.session.hold(True)
-    for handle in (5, 6, 7):
-        client.session.buffers.store(handle, bytes(8))
-        client.send(from_buffer(handle, buffer=handle))
-    told, send = [], run.send
+    for _ in range(3):
+        client.send(read(5))
+    asked, ask = [], run.ask
 
-    def hold_after_one(*arguments, **more):
-        told.append(arguments[1])
-        send(*arguments, **more)
+    def ask_and_hold(*arguments, **more):
+        asked.append(arguments[1])
+        ask(*arguments, **more)
         client.session.hold(True)
 
-    run.send = hold_after_one
+    run.ask = ask_and_hold
     for count in (1, 2, 3):
         client.session.hold(False)
-        assert told == [Command.PUT] * count
+        assert asked == [Command.READ] * count
 
 
 def test_a_request_waits_for_its_bytes_and_all_behind_it_wait_with_it(client, run):
