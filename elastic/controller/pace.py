@@ -8,11 +8,15 @@ executions are taken than they compute in half a second. They have work at any m
 
 from __future__ import annotations
 
+from collections import deque
+
 _AHEAD_S = 0.5
 _FEWEST = 2
 """Executions: one that is computed, and one that is to follow at once."""
 _FIRST = 64
 """How many are taken before it is known how long they take."""
+_MARKS = 8
+"""Of which the slowest counts: between long steps there may be a few short programs, and then all steps at once."""
 
 
 class Pace:
@@ -21,6 +25,8 @@ class Pace:
     def __init__(self) -> None:
         self.allowed = _FIRST
         """How many executions the client may be ahead."""
+        self._found: deque[int] = deque(maxlen=_MARKS)
+        """How many executions take half a second, by each of the last marks."""
         self._sent = self._over = 0
         self._mark: int | None = None
         """How many had been sent before the mark that is under way."""
@@ -54,7 +60,8 @@ class Pace:
             return
         # While the client thinks hosts seem slow; but then it is not ahead of them.
         seconds = max(now - self._busy_since, 1e-6)
-        self.allowed = max(_FEWEST, int((mark - self._over) * _AHEAD_S / seconds))
+        self._found.append(max(_FEWEST, int((mark - self._over) * _AHEAD_S / seconds)))
+        self.allowed = min(self._found)
         self._over, self._mark, self._busy_since = mark, None, now
 
     def lost(self) -> None:
@@ -63,4 +70,5 @@ class Pace:
 
     def forget(self) -> None:
         """Nothing more will be computed of what was sent: the client has left."""
-        self._over, self._mark = self._sent, None
+        self._over, self._mark, self.allowed = self._sent, None, _FIRST
+        self._found.clear()

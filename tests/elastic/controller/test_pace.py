@@ -75,6 +75,17 @@ def test_a_client_that_sends_all_at_once_is_a_second_ahead_at_most_and_the_hosts
     assert hosts.idle_s <= 1.1 * Hosts.ANSWERS_S, "but for once, when it is known how long they take"
 
 
+def test_a_few_short_programs_between_long_steps_change_nothing(hosts):
+    for _ in range(5):
+        for _ in range(60):
+            hosts.send(0.1)
+        hosts.wait()
+        for _ in range(3):
+            hosts.send(0.001)
+            hosts.wait()
+    assert max(hosts.ahead[100:]) <= 1.1
+
+
 def test_of_long_ones_the_next_is_always_there(hosts):
     for _ in range(200):
         hosts.send(5.0)
