@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -84,6 +84,8 @@ class CallbackSwitch:
     """Connects the executors' calls with the client that answers them."""
 
     def __init__(self) -> None:
+        self.on_change: Callable[[], None] = lambda: None
+        """Called when the client is called though it was not, and when it has answered all calls."""
         self._client: wire.Link | None = None
         self._numbers = itertools.count(1)
         self._running: dict[int, _Call] = {}
@@ -91,6 +93,11 @@ class CallbackSwitch:
         """All since the last snapshot that a run might go back to, in the order in which they were first made."""
         self._to_repeat: dict[_Key, deque[_Call]] = {}
         """Those that the world that there is has still to make."""
+
+    @property
+    def running(self) -> bool:
+        """Whether the client has been called, and has not answered."""
+        return bool(self._running)
 
     def serve_client(self, hello: dict[str, Any], link: wire.Link) -> None:
         """Takes a client's connection; it replaces the last one's."""
@@ -121,6 +128,8 @@ class CallbackSwitch:
         ours = next(self._numbers)
         self._running[ours] = call
         self._client.send(wire.frame([ours, function, description, writeable], payload))
+        if len(self._running) == 1:
+            self.on_change()
 
     def repeat(self, snapshot: int) -> None:
         """The world that made the calls is gone; the next one will make those behind this snapshot again."""
@@ -160,6 +169,8 @@ class CallbackSwitch:
         if call is not None:
             call.result = (result, payload)
             call.answer()
+            if not self._running:
+                self.on_change()
 
     def _client_left(self, link: wire.Link) -> None:
         if self._client is link:
@@ -171,6 +182,8 @@ class CallbackSwitch:
         for call in running.values():
             call.result = ([int(Code.UNAVAILABLE), _NO_CLIENT], b"")
             call.answer()
+        if running:
+            self.on_change()
 
 
 def _key(function: int, description: Any, payload: wire.Bytes) -> _Key:

@@ -45,6 +45,8 @@ class Line:
         self.failure: HostLostError | None = None
         """Why there will be no world any more."""
         self.on_congestion: Callable[[], None] = lambda: None
+        self.client_is_called: Callable[[], bool] = lambda: False
+        """Whether a function of the client runs that a program waits for."""
         self.now: World | None = None
         """The world that is told of everything; None while there is none."""
         self.forgotten = 0
@@ -117,8 +119,10 @@ class Line:
     def congested(self) -> bool:
         """True while the client is far ahead of the hosts, one of which may take commands more slowly than they are
         sent, or the journal is full, or it is held."""
-        far = self._held or self._pace.held or self.journal.nbytes > _FULL
-        return far or (self.now is not None and self.now.congested)
+        # What a function of the client waits for may be behind what the client has sent.
+        far = self._pace.held and not self.client_is_called()
+        full = self._held or self.journal.nbytes > _FULL
+        return far or full or (self.now is not None and self.now.congested)
 
     def hold(self, held: bool) -> None:
         """Whether the client is to wait, since what it asks for might have to be done again."""

@@ -90,6 +90,8 @@ class Run:
         """What each virtual device is (see `executor.process.describe`)."""
         self._failed = failed
         self._line = line = Line(virtual_devices, self.programs)
+        line.client_is_called = lambda: self.callbacks.running
+        self.callbacks.on_change = lambda: line.on_congestion()
         self.send, self.ask, self.world = line.send, line.ask, line.world
         """What sessions ask of the run (see `Line`)."""
         self._worlds = Worlds(

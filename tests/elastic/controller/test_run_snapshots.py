@@ -10,6 +10,7 @@ from elastic.controller.snapshots import SnapshotError
 from elastic.controller.world import WorldLost
 from elastic.status import StatusError
 from tests.elastic.controller.played import made_by, told, with_hosts
+from tests.elastic.controller.played_link import PlayedLink
 
 # Snapshots
 
@@ -95,6 +96,26 @@ def test_no_more_is_taken_from_a_client_that_is_far_ahead_of_the_hosts_until_the
         pool.release(Command.CATCH_UP)
         await pool.until(lambda: not pool.run.congested)
         assert await pool.read(y) == made_by(step, b"x")
+
+    with_hosts(play)
+
+
+def test_a_client_that_a_program_calls_is_listened_to_however_far_ahead_it_is():
+    async def play(pool):
+        step = await pool.load()
+        x = pool.put(b"x")
+        pool.hold(Command.CATCH_UP)
+        client = PlayedLink()
+        pool.run.callbacks.serve_client({"role": "callbacks"}, client)
+        while not pool.run.congested:
+            pool.execute(step, x)
+        heard = []
+        pool.run.on_congestion = lambda: heard.append(pool.run.congested)
+        pool.run.callbacks.called(PlayedLink(), [1, 7, [], None, 0], b"")
+        assert heard == [False]
+        ((call, *_), _) = client.heard()[0]
+        client.receive([call, 0, []], b"")
+        assert heard == [False, True]
 
     with_hosts(play)
 

@@ -460,6 +460,26 @@ def callbacks_of_every_shard():
 
 
 @case
+def callbacks_that_wait_for_another_device_while_much_is_queued():
+    there = jax.devices()[-1]
+    double = jax.jit(lambda x: x * 2)
+    on_the_first = jax.jit(
+        lambda x: (
+            jax.pure_callback(
+                lambda a: np.asarray(double(jax.device_put(np.float32(a), there))) % 7,
+                jax.ShapeDtypeStruct((), np.float32),
+                x,
+            )
+            + 1
+        )
+    )
+    x = jax.device_put(np.float32(0), jax.devices()[0])
+    for _ in range(200):
+        x = on_the_first(x)
+    return x
+
+
+@case
 def debug_callbacks_run_once_an_execution():
     seen = []
 
