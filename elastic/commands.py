@@ -70,5 +70,7 @@ class Command(IntEnum):
     """[_, [array], code, text]: new arrays that hold an error."""
     CATCH_UP = 21
     """[_, request]: answer when all that was told before has been computed, whatever came of it."""
+    FINISHED = 22
+    """[_, request, [device]]: answer when the last program that was started on just these devices has ended."""
     PING = 15
     """[_, request]: answer at once; shows that the executor lives."""

@@ -192,10 +192,16 @@ async def _serve(arguments: argparse.Namespace) -> None:
             servers.append(await _listen(arguments.listen, service, others, refused))
             stack.push_async_callback(servers[1].close)
 
+        held = False
+
         def hold_back() -> None:
-            sessions.hold(run.congested)
+            nonlocal held
+            if run.congested == held:
+                return
+            held = not held
+            sessions.hold(held)  # Requests that have waited may have it held again before this returns.
             for server in servers:
-                server.pause_reading() if run.congested else server.resume_reading()
+                server.pause_reading() if held else server.resume_reading()
 
         run.on_congestion = hold_back
         roster.on_change = lambda: _tell({"waiting": roster.waits_for()}) if roster.lacks_hosts else None

@@ -53,8 +53,8 @@ class Line:
         """Clients whose account was ended."""
         self.losses = Losses()
         self.demand = Demand(self.journal)
-        self._pace = Pace()
-        self._everywhere = tuple(range(virtual_devices))
+        self._paces: dict[tuple[int, ...], Pace] = {}
+        """By the virtual devices that programs run on: those on others run meanwhile."""
         self._held = False
         self._programs = programs
         self._unloaded: set[int] = set()
@@ -120,7 +120,7 @@ class Line:
         """True while the client is far ahead of the hosts, one of which may take commands more slowly than they are
         sent, or the journal is full, or it is held."""
         # What a function of the client waits for may be behind what the client has sent.
-        far = self._pace.held and not self.client_is_called()
+        far = any(pace.held for pace in self._paces.values()) and not self.client_is_called()
         full = self._held or self.journal.nbytes > _FULL
         return far or full or (self.now is not None and self.now.congested)
 
@@ -155,24 +155,25 @@ class Line:
         if self.now is not None:
             self._tell(self.now, entry)
         if entry.command is Command.EXECUTE:
-            self._pace.sent(time.monotonic())
-            self._mark()
-            if self._pace.held:
+            pace = self._paces.get(entry.devices) or self._paces.setdefault(entry.devices, Pace())
+            pace.sent(time.monotonic())
+            self._mark(entry.devices, pace)
+            if pace.held:
                 self.on_congestion()
 
-    def _mark(self) -> None:
-        """Has the world tell how far it is, if that is wanted."""
-        if self.now is None or not self._pace.wants_mark:
+    def _mark(self, devices: tuple[int, ...], pace: Pace) -> None:
+        """Has the world tell how far these devices are, if that is wanted."""
+        if self.now is None or not pace.wants_mark:
             return
-        mark = self._pace.mark()
+        mark = pace.mark()
 
         def answered(error: StatusError | None, *_: Any) -> None:
-            if error is None:  # Else the next world will be asked.
-                self._pace.answered(mark, time.monotonic())
-                self._mark()
+            if error is None:  # Else the world has ended.
+                pace.answered(mark, time.monotonic())
+                self._mark(devices, pace)
                 self.on_congestion()
 
-        self.now.ask(self._everywhere, Command.CATCH_UP, [], answered)
+        self.now.ask(devices, Command.FINISHED, [list(devices)], answered)
 
     # What a world is told
 
@@ -187,8 +188,8 @@ class Line:
         generation, journal = world.placement.generation, self.journal
         history.tell("replay", generation=generation, operation=journal.replay_from, end=journal.end)
         told = tell_all(self.journal, world, partial(self._tell, world))
-        self._pace.lost()
-        self._mark()
+        for pace in self._paces.values():
+            pace.lost()
         self.on_congestion()
         return told
 
@@ -312,12 +313,13 @@ class Line:
         self.trim(self.journal.end)
         self.losses.forget()
         self.demand.forget()
-        self._pace.forget()
+        self._paces.clear()
         self.forgotten += 1
 
     def fail(self, failure: HostLostError) -> None:
         """There will be no world any more: whoever waits is told why."""
         self.failure = failure
+        self._paces.clear()
         self._formed.set()
         status = StatusError(Code.UNAVAILABLE, str(failure))
         waiting = self.journal.waiting_before(self.journal.end)

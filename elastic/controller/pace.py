@@ -15,23 +15,24 @@ _FEWEST = 2
 """Executions: one that is computed, and one that is to follow at once."""
 _FIRST = 64
 """How many are taken before it is known how long they take."""
-_MARKS = 8
-"""Of which the slowest counts: between long steps there may be a few short programs, and then all steps at once."""
+_REMEMBERED_S = 2.0
+"""For how long hosts must have been busy with what an estimate is made of: between long steps there may be a few short
+programs, and then all steps at once."""
 
 
 class Pace:
-    """Counts the executions that are sent, and those of which a mark has told that they are over."""
+    """Counts the executions that are sent to some devices, and those of which a mark has told that they are over."""
 
     def __init__(self) -> None:
         self.allowed = _FIRST
         """How many executions the client may be ahead."""
-        self._found: deque[int] = deque(maxlen=_MARKS)
-        """How many executions take half a second, by each of the last marks."""
         self._sent = self._over = 0
         self._mark: int | None = None
         """How many had been sent before the mark that is under way."""
         self._busy_since = 0.0
-        """When the hosts began, at the latest, with what that mark will tell of."""
+        """When the devices began, at the latest, with what that mark will tell of."""
+        self._told: deque[tuple[int, float]] = deque()
+        """Of the last marks, how many executions were over, and how many seconds they took."""
 
     @property
     def held(self) -> bool:
@@ -59,16 +60,14 @@ class Pace:
         if mark != self._mark:
             return
         # While the client thinks hosts seem slow; but then it is not ahead of them.
-        seconds = max(now - self._busy_since, 1e-6)
-        self._found.append(max(_FEWEST, int((mark - self._over) * _AHEAD_S / seconds)))
-        self.allowed = min(self._found)
+        self._told.append((mark - self._over, now - self._busy_since))
         self._over, self._mark, self._busy_since = mark, None, now
+        seconds = sum(seconds for _, seconds in self._told)
+        while seconds - self._told[0][1] > _REMEMBERED_S:
+            seconds -= self._told.popleft()[1]
+        count = sum(count for count, _ in self._told)
+        self.allowed = max(_FEWEST, int(count * _AHEAD_S / max(seconds, 1e-6)))
 
     def lost(self) -> None:
-        """Nobody will answer the mark that is under way: the world has ended."""
-        self._mark = None
-
-    def forget(self) -> None:
-        """Nothing more will be computed of what was sent: the client has left."""
-        self._over, self._mark, self.allowed = self._sent, None, _FIRST
-        self._found.clear()
+        """The world has ended, and another has been told all that was sent: that counts as over."""
+        self._over, self._mark = self._sent, None

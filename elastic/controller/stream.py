@@ -26,6 +26,7 @@ class RequestStream:
         self._session = session
         self._write = write
         self._queue: deque[pb.IfrtRequest] = deque()
+        self._going_on = False
         session.buffers.on_arrival = session.go_on = self._go_on
 
     def receive(self, data: bytes) -> None:
@@ -40,8 +41,14 @@ class RequestStream:
             self._handle(request)
 
     def _go_on(self) -> None:
-        while not self._session.closed and self._queue and self._may_be_handled(self._queue[0]):
-            self._handle(self._queue.popleft())
+        if self._going_on:
+            return  # One of those that have waited had this called: the next one comes when that one is handled.
+        self._going_on = True
+        try:
+            while not self._session.closed and self._queue and self._may_be_handled(self._queue[0]):
+                self._handle(self._queue.popleft())
+        finally:
+            self._going_on = False
 
     def _may_be_handled(self, request: pb.IfrtRequest) -> bool:
         if self._session.on_hold:

@@ -36,6 +36,9 @@ _AHEAD_S = 3.0
 """How long the run goes on, at least, before it waits for what is executed again. As far as it gets ahead, so long the
 next interval is: both share the processors, so without an end each would be longer than the one before."""
 
+_AGAIN_S = 5.0
+"""Seconds until what could not be verified is tried again, if nothing more is computed meanwhile."""
+
 _MOST = 100
 """Findings that are remembered."""
 
@@ -102,6 +105,8 @@ class Verifying:
         """Whether a snapshot is wanted though the client may ask for nothing more: so that the journal becomes shorter,
         or since the last one was passed over or not verified, and nothing is to be left out."""
         left_out = self._every == 1 and self._snapshots.committed.position > self.base.position
+        if self.problem and time.monotonic() - self._taken_at < _AGAIN_S:
+            left_out = False
         return (left_out or self._line.keeps_much) and not self._busy
 
     def close(self) -> None:

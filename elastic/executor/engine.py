@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
@@ -69,6 +68,7 @@ class Engine:
         self._compiler = ThreadPoolExecutor(1, thread_name_prefix="compiler")
         self._snapshots = Snapshots(self._store, memory, self._copy_of, self.place)
         self._saver = ThreadPoolExecutor(1, thread_name_prefix="snapshots")
+        self._waiters = ThreadPoolExecutor(1 + len(member.local), thread_name_prefix="waiter")
         self._handlers: dict[int, Callable[..., None]] = {
             Command.PUT: self._put,
             Command.EXECUTE: self._execute,
@@ -83,6 +83,7 @@ class Engine:
             Command.TEXT: self._text,
             Command.COST: self._cost,
             Command.CATCH_UP: self._catch_up,
+            Command.FINISHED: self._finished,
             Command.PING: self._ping,
             Command.DIGEST: self._digest,
             Command.FAIL: self._fail,
@@ -336,17 +337,26 @@ class Engine:
         self._answer(request, lambda: (self._snapshots.restore(records), b""))
 
     def _catch_up(self, _: memoryview, request: int) -> None:
-        # No others, so that their memory is not kept for longer than the client wants it.
-        shards = deque(shard for shard in self._store.shards() if not _is_computed(shard))
+        shards = self._store.shards()
 
         def wait() -> tuple[None, bytes]:
-            while shards:
-                shard = shards.popleft()
+            for shard in shards:
                 with contextlib.suppress(Exception):  # It is an error, or a later program has taken its memory.
                     _computed(shard)
             return None, b""
 
         self._readers.submit(self._answer, request, wait)
+
+    def _finished(self, _: memoryview, request: int, devices: list[int]) -> None:
+        token = self._programs.binding(devices).last_token
+
+        def wait() -> tuple[None, bytes]:
+            if token is not None:
+                with contextlib.suppress(Exception):  # It is an error of its results.
+                    token.block_until_ready()
+            return None, b""
+
+        self._waiters.submit(self._answer, request, wait)
 
     def _ping(self, _: memoryview, request: int) -> None:
         self._channel.send([request, 0, None])
@@ -356,18 +366,6 @@ def _computed(shard: Shard) -> None:
     """Waits for a shard. Raises the error that it is."""
     found = shard.result() if isinstance(shard, Future) else shard
     found.block_until_ready()
-
-
-def _is_computed(shard: Shard) -> bool:
-    """Whether there is nothing to wait for: it may also be an error, or a later program may have taken its memory."""
-    if isinstance(shard, Future):
-        return shard.done() and (shard.exception() is not None or _is_computed(shard.result()))
-    try:
-        return bool(shard.is_ready())
-    except RuntimeError:
-        return True
-    except AttributeError:  # A token cannot tell.
-        return False
 
 
 def cut(values: np.ndarray, part: Part | None) -> np.ndarray:

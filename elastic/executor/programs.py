@@ -96,13 +96,12 @@ class Program:
             for index in not_donated:
                 if index in self.donated:
                     inputs[index] = _copy(inputs[index], binding)
-            outcome = self.executable.execute_sharded(inputs, with_tokens=bool(status) or self._calls_back)
-            if status or self._calls_back:
-                token = outcome.consume_token()
-                if self._calls_back:
-                    self.last_token = token
-                if status:
-                    store.set(status, Value(shards={binding.local[0]: token}))
+            outcome = self.executable.execute_sharded(inputs, with_tokens=True)
+            token = binding.last_token = outcome.consume_token()
+            if self._calls_back:
+                self.last_token = token
+            if status:
+                store.set(status, Value(shards={binding.local[0]: token}))
             outputs = outcome.consume_with_handlers(self._handlers)
         except Exception as error:
             failure = status_of(error)

@@ -94,7 +94,7 @@ class Value:
 class Binding:
     """A list of virtual devices as programs run on it; one object for each list, so that identity means equality."""
 
-    __slots__ = ("device_list", "devices", "local", "sharding")
+    __slots__ = ("device_list", "devices", "last_token", "local", "sharding")
 
     def __init__(self, devices: tuple[int, ...], local: tuple[int, ...], device_list: Any, sharding: Any) -> None:
         self.devices = devices
@@ -102,6 +102,8 @@ class Binding:
         self.device_list = device_list
         self.sharding = sharding
         """Says "replicated": it only tells `jax.Array` where the shards are, XLA looks at the shards themselves."""
+        self.last_token: Any = None
+        """The end of the program that was started last on them."""
 
 
 class Store:

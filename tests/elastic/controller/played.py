@@ -259,7 +259,7 @@ class PlayedExecutor:
     def _carry_out(self, command: Command, arguments: list[Any], payload: bytes) -> None:
         if command in _ASKED:
             request, *arguments = arguments
-        if command not in (Command.PING, Command.CATCH_UP, Command.COORDINATE, Command.JOIN):
+        if command not in (Command.PING, Command.CATCH_UP, Command.FINISHED, Command.COORDINATE, Command.JOIN):
             self.told.append((command, *arguments))
         match command:
             case Command.COORDINATE:
@@ -286,7 +286,7 @@ class PlayedExecutor:
                     self.arrays.pop(array, None)
             case Command.READ | Command.DIGEST:
                 self._read(request, command, *arguments[:2])
-            case Command.WAIT | Command.CATCH_UP | Command.PING:
+            case Command.WAIT | Command.CATCH_UP | Command.FINISHED | Command.PING:
                 self.answer(request)
             case Command.SNAPSHOT:
                 self._snapshot(request)
@@ -379,6 +379,7 @@ _ASKED = {
     Command.DIGEST,
     Command.WAIT,
     Command.CATCH_UP,
+    Command.FINISHED,
     Command.PING,
     Command.SNAPSHOT,
     Command.HOLD,

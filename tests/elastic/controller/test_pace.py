@@ -102,7 +102,7 @@ def test_nothing_holds_a_client_that_waits_for_each(hosts):
     assert hosts.pace.allowed < 64, "it is not let run far ahead when it suddenly sends much, either"
 
 
-def test_a_mark_that_a_lost_world_was_to_answer_is_sent_again(hosts):
+def test_when_a_world_is_lost_its_marks_count_no_more_and_what_the_next_was_told_counts_as_over(hosts):
     pace = hosts.pace
     for _ in range(64):
         pace.sent(0.0)
@@ -110,21 +110,13 @@ def test_a_mark_that_a_lost_world_was_to_answer_is_sent_again(hosts):
     assert pace.held
     assert not pace.wants_mark
     pace.lost()
-    assert pace.wants_mark
+    assert not pace.held
+    pace.answered(first, 1.0)
+    for _ in range(32):
+        pace.sent(2.0)
     second = pace.mark()
-    pace.answered(second, 1.0)
-    pace.answered(first, 2.0)
-    assert (pace.held, pace.allowed) == (False, 32)
-
-
-def test_of_a_client_that_has_left_nothing_remains(hosts):
-    pace = hosts.pace
-    for _ in range(64):
-        pace.sent(0.0)
-    mark = pace.mark()
-    pace.forget()
-    pace.answered(mark, 1.0)
-    assert (pace.held, pace.wants_mark, pace.allowed) == (False, False, 64)
+    pace.answered(second, 3.0)
+    assert (pace.held, pace.allowed) == (False, 16)
 
 
 @given(

@@ -10,7 +10,6 @@ from elastic.controller.snapshots import SnapshotError
 from elastic.controller.world import WorldLost
 from elastic.status import StatusError
 from tests.elastic.controller.played import made_by, told, with_hosts
-from tests.elastic.controller.played_link import PlayedLink
 
 # Snapshots
 
@@ -78,58 +77,6 @@ def test_no_more_is_taken_from_the_client_while_the_journal_is_full(monkeypatch)
         assert (heard[-1], pool.run.congested) == (False, False)
 
     monkeypatch.setattr(line, "_FULL", 1000)
-    with_hosts(play)
-
-
-def test_no_more_is_taken_from_a_client_that_is_far_ahead_of_the_hosts_until_they_have_come_nearer():
-    async def play(pool):
-        pool.run.on_congestion = pool.happened
-        step = await pool.load()
-        x = pool.put(b"x")
-        pool.hold(Command.CATCH_UP)
-        while not pool.run.congested:
-            y = pool.execute(step, x)
-        pool.hosts["h1"].end_executor()
-        await pool.recovered.get()
-        await pool.until_held(Command.CATCH_UP, 3)
-        assert pool.run.congested
-        pool.release(Command.CATCH_UP)
-        await pool.until(lambda: not pool.run.congested)
-        assert await pool.read(y) == made_by(step, b"x")
-
-    with_hosts(play)
-
-
-def test_a_client_that_a_program_calls_is_listened_to_however_far_ahead_it_is():
-    async def play(pool):
-        step = await pool.load()
-        x = pool.put(b"x")
-        pool.hold(Command.CATCH_UP)
-        client = PlayedLink()
-        pool.run.callbacks.serve_client({"role": "callbacks"}, client)
-        while not pool.run.congested:
-            pool.execute(step, x)
-        heard = []
-        pool.run.on_congestion = lambda: heard.append(pool.run.congested)
-        pool.run.callbacks.called(PlayedLink(), [1, 7, [], None, 0], b"")
-        assert heard == [False]
-        ((call, *_), _) = client.heard()[0]
-        client.receive([call, 0, []], b"")
-        assert heard == [False, True]
-
-    with_hosts(play)
-
-
-def test_the_next_client_does_not_wait_for_what_another_had_sent():
-    async def play(pool):
-        step = await pool.load()
-        x = pool.put(b"x")
-        pool.hold(Command.CATCH_UP)
-        while not pool.run.congested:
-            pool.execute(step, x)
-        pool.leave()
-        assert not pool.run.congested
-
     with_hosts(play)
 
 

@@ -60,6 +60,25 @@ def test_while_the_client_is_on_hold_its_requests_wait_in_their_order(client, ru
     assert list(client.responses) == [made, read_it]
 
 
+def test_a_request_that_lets_those_behind_it_go_on_is_handled_to_its_end_before(client, run):
+    client.make(5, 0)
+    client.session.hold(True)
+    for _ in range(1000):
+        client.send(read(5))
+    under_way, ask = [], run.ask
+
+    def ask_and_let_go_on(*arguments, **more):
+        assert not under_way
+        under_way.append(arguments)
+        client.session.hold(False)
+        ask(*arguments, **more)
+        under_way.clear()
+
+    run.ask = ask_and_let_go_on
+    client.session.hold(False)
+    assert len(run.heard()) == 1000
+
+
 def test_a_request_may_put_those_behind_it_on_hold(client, run):
     client.make(5, 0)
     client.session.hold(True)

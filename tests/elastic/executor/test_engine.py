@@ -18,6 +18,27 @@ DOUBLE = """
 module @double { func.func public @main(%a: tensor<3xf32>) -> tensor<3xf32> {
   %r = stablehlo.add %a, %a : tensor<3xf32> return %r : tensor<3xf32> } }"""
 
+# Of so many operations in each turn that XLA does not run it in the thread that starts it.
+LONG = """
+module @long { func.func public @main(%a: tensor<3xf32>) -> tensor<3xf32> {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %many = stablehlo.broadcast_in_dim %a, dims = [1] : (tensor<3xf32>) -> tensor<1000x3xf32>
+  %r:2 = stablehlo.while(%x = %many, %i = %zero) : tensor<1000x3xf32>, tensor<i32>
+    cond {
+      %most = stablehlo.constant dense<10000> : tensor<i32>
+      %more = stablehlo.compare LT, %i, %most : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %more : tensor<i1>
+    } do {
+      %one = stablehlo.constant dense<1> : tensor<i32>
+      %next = stablehlo.add %i, %one : tensor<i32>
+      %y = stablehlo.sine %x : tensor<1000x3xf32>
+      %z = stablehlo.add %y, %x : tensor<1000x3xf32>
+      stablehlo.return %z, %next : tensor<1000x3xf32>, tensor<i32>
+    }
+  %row = stablehlo.slice %r#0 [0:1, 0:3] : (tensor<1000x3xf32>) -> tensor<1x3xf32>
+  %out = stablehlo.reshape %row : (tensor<1x3xf32>) -> tensor<3xf32>
+  return %out : tensor<3xf32> } }"""
+
 
 class Channel:
     """The controller's end: `tell` sends a command, `ask` one that is answered."""
@@ -112,6 +133,7 @@ class Host:
         self.failure = None
         engine = Engine(member, self.channel, self.mailbox, self.outbox, Callbacks(), memory)
         self.place = engine.place
+        self.store = engine._store
 
         def run():
             try:
@@ -319,6 +341,27 @@ def test_a_program_that_is_none_is_an_error_and_not_the_end(channel, command):
     with pytest.raises(StatusError):
         channel.result(request)
     channel.ask(Command.PING)
+
+
+def test_devices_have_finished_when_the_last_program_that_was_started_on_just_them_has_ended(host, channel):
+    for program, text, device in ((1, LONG, 0), (2, DOUBLE, 1)):
+        channel.ask(Command.COMPILE, program, options(), [device], 1, [], False, payload=portable(text))
+    channel.put(10, [1, 2, 3], 0, 1)
+    for array in range(10, 13):
+        channel.tell(Command.EXECUTE, 1, [array], [array + 1], [], 0)
+    finished = channel.start(Command.FINISHED, [0])
+    channel.tell(Command.EXECUTE, 2, [10], [20], [], 0)
+    channel.ask(Command.FINISHED, [1])
+    assert not channel.answered(finished)
+    assert channel.result(finished) == (None, b"")
+    assert host.store.get(13).bound.is_ready()
+    channel.ask(Command.FINISHED, [0, 1])
+
+
+def test_a_program_that_failed_has_ended(channel):
+    channel.ask(Command.COMPILE, 1, options(), [0], 1, [], False, payload=portable(DOUBLE))
+    channel.tell(Command.EXECUTE, 1, [99], [8], [], 0)
+    channel.ask(Command.FINISHED, [0])
 
 
 def test_an_error_goes_through_a_chain_of_programs_to_whoever_waits(channel):
