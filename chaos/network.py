@@ -164,7 +164,9 @@ class Network:
         near, far, bridge = (self._name(end, host) for end in ("near", "far", "slow"))
         self._lines[host] = _delay_line(near, far, seconds)
         try:
-            _ip("link", "add", bridge, "type", "bridge")
+            # It learns nothing, and passes all on: from a frame of the host's that has gone out by its old cable, and
+            # comes back by the line, it would have learnt that the host is out there.
+            _ip("link", "add", bridge, "type", "bridge", "ageing_time", "0")
             _ip("link", "set", near, "master", bridge, "up")
             _ip("link", "set", far, "master", self._bridge, "up")
             _ip("link", "set", bridge, "up")
