@@ -188,8 +188,9 @@ class Line:
         generation, journal = world.placement.generation, self.journal
         history.tell("replay", generation=generation, operation=journal.replay_from, end=journal.end)
         told = tell_all(self.journal, world, partial(self._tell, world))
-        for pace in self._paces.values():
-            pace.lost()
+        for devices, pace in list(self._paces.items()):
+            pace.moved(time.monotonic())
+            self._mark(devices, pace)
         self.on_congestion()
         return told
 

@@ -68,6 +68,6 @@ class Pace:
         count = sum(count for count, _ in self._told)
         self.allowed = max(_FEWEST, int(count * _AHEAD_S / max(seconds, 1e-6)))
 
-    def lost(self) -> None:
-        """The world has ended, and another has been told all that was sent: that counts as over."""
-        self._over, self._mark = self._sent, None
+    def moved(self, now: float) -> None:
+        """The world has ended, and with it the mark that was under way; another has been told all that counts."""
+        self._mark, self._busy_since = None, now
