@@ -27,6 +27,8 @@ class Pace:
         self.allowed = _FIRST
         """How many executions the client may be ahead."""
         self._sent = self._over = 0
+        self._sent_at = 0.0
+        """When the last one was sent."""
         self._mark: int | None = None
         """How many had been sent before the mark that is under way."""
         self._busy_since = 0.0
@@ -46,9 +48,11 @@ class Pace:
 
     def sent(self, now: float) -> None:
         """An execution is sent."""
+        if self._mark is None and now - self._sent_at > _AHEAD_S:
+            self._over = self._sent  # What was too little for a mark takes no longer than that.
         if self._sent == self._over:
             self._busy_since = now
-        self._sent += 1
+        self._sent, self._sent_at = self._sent + 1, now
 
     def mark(self) -> int:
         """A mark is sent; its name."""
