@@ -66,9 +66,9 @@ class HostSaves:
         for leaf in leaves:
             if isinstance(leaf[1], jax.Array):
                 groups.setdefault(tuple(leaf[1].sharding._device_assignment), []).append(leaf)
-        first, marks = self._marks, []
+        first = self._marks
         for group in groups.values():
-            marks.append(_mark(*(array for _, array, _ in group)))
+            _mark(*(array for _, array, _ in group))
             self._marks += 1
         described: list[list[Any]] = [[list(path), key, None] for group in groups.values() for path, _, key in group]
         data = bytearray()
@@ -79,35 +79,16 @@ class HostSaves:
         future: Future[tuple[Path, int]] = Future()
         number = next(self._numbers)
         message = [number, first, len(groups), str(root.absolute()), step, writer, described, dict(extra)]
-        asking = threading.Thread(
-            target=self._ask, args=(marks, future, message, bytes(data)), name=f"elastic-save-{step}", daemon=True
-        )
-        try:
-            asking.start()
-        except RuntimeError:  # The interpreter is about to end, and starts none any more.
-            self._ask(marks, future, message, bytes(data))
-        return future
-
-    def _ask(
-        self, marks: Sequence[jax.Array], future: Future[tuple[Path, int]], message: Sequence[Any], data: bytes
-    ) -> None:
-        """Asks for what was marked, once the controller has come to the marks: they go another way than this."""
-        try:
-            jax.block_until_ready(marks)
-        except Exception as error:
-            future.set_exception(CheckpointError(str(error)))
-            return
         with self._lock:
-            gone = self._gone
-            if not gone:
-                self._waiting[message[0]] = future
-        if gone:
-            future.set_exception(_gone())
-            return
+            if not self._gone:
+                self._waiting[number] = future
         try:
-            self._channel.send(message, data)
+            self._channel.send(message, bytes(data))
         except OSError:
             self._end()
+        if self._gone and not future.done():
+            future.set_exception(_gone())
+        return future
 
     def _serve(self) -> None:
         try:

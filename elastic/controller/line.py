@@ -156,7 +156,7 @@ class Line:
             self._tell(self.now, entry)
         if entry.command is Command.EXECUTE:
             pace = self._paces.get(entry.devices) or self._paces.setdefault(entry.devices, Pace())
-            pace.sent(time.monotonic())
+            pace.sent(entry.program, time.monotonic())
             self._mark(entry.devices, pace)
             if pace.held:
                 self.on_congestion()
@@ -165,7 +165,7 @@ class Line:
         """Has the world tell how far these devices are, if that is wanted."""
         if self.now is None or not pace.wants_mark:
             return
-        mark = pace.mark()
+        mark = pace.mark(time.monotonic())
 
         def answered(error: StatusError | None, *_: Any) -> None:
             if error is None:  # Else the world has ended.

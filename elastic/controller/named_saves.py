@@ -8,7 +8,6 @@ keep the shards apart; they write them later, in the background. Nothing of it w
 from __future__ import annotations
 
 import asyncio
-import itertools
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -90,26 +89,43 @@ class NamedSaves:
         self._ask = ask
         self._host_of = host_of
         self._start = start
-        self._numbers = itertools.count(1)
-        self._first = 1
-        """The number of this client's first mark."""
+        self._first, self._last = 1, 0
+        """The numbers of this client's first mark, and of the last that there was."""
+        self._left = 0
+        """How many clients have left."""
+        self._marked = asyncio.Event()
         self._marks: dict[int, _Mark] = {}
         self._disk = Disk()
 
     def mark(self, arrays: Sequence[Array]) -> None:
         """The client's program has come to a mark. Raises `StatusError` if arrays cannot be kept apart."""
-        mark = _Mark(next(self._numbers), arrays)
         asked: dict[int, list[int]] = {}
-        for array in arrays:
-            for device in self._keepers(array):
-                asked.setdefault(device, []).append(array.number)
-        self._marks[mark.number] = mark
+        try:
+            for array in arrays:
+                for device in self._keepers(array):
+                    asked.setdefault(device, []).append(array.number)
+        except StatusError as error:
+            self.mark_failed(error.message)
+            raise
+        mark = self._new_mark(arrays)
         mark.waiting = len(asked)
         if not asked:
             mark.kept.set()
         for device, numbers in asked.items():
             arguments = [mark.number, device, numbers]
             self._ask((device,), Command.HOLD, arguments, partial(self._kept, mark, device))
+
+    def mark_failed(self, why: str) -> None:
+        """The client's program could not be run, and so has not come to the mark that it was to be."""
+        mark = self._new_mark(())
+        mark.problem = why
+        mark.kept.set()
+
+    def _new_mark(self, arrays: Sequence[Array]) -> _Mark:
+        self._last += 1
+        self._marked.set()
+        mark = self._marks[self._last] = _Mark(self._last, arrays)
+        return mark
 
     def serve_client(self, link: wire.Link) -> None:
         """Takes over a client's connection in the role `ROLE`."""
@@ -129,8 +145,9 @@ class NamedSaves:
         """The client has left: nobody will ask for what it has marked and not asked for yet."""
         for number in list(self._marks):
             self._start(self._let_go(number))
-        self._first = next(self._numbers)
-        self._numbers = itertools.count(self._first)
+        self._first = self._last + 1
+        self._left += 1
+        self._marked.set()
 
     def _keepers(self, array: Array) -> list[int]:
         """Devices whose shards make an array up, with a second one of another host for each part that has one."""
@@ -158,6 +175,11 @@ class NamedSaves:
 
     async def _save(self, link: wire.Link, save: int, wanted: _Wanted) -> None:
         path, size, problem = "", 0, ""
+        left = self._left
+        # Marks come another way than what asks for them, on which requests may have to wait.
+        while left == self._left and wanted.marks and self._last < wanted.marks[-1]:
+            self._marked.clear()
+            await self._marked.wait()
         try:
             written, size = await self._write([self._marks[number] for number in wanted.marks], wanted)
             path = str(written)

@@ -38,6 +38,8 @@ Part = list[list[int]]
 """[start, stop] for each dimension."""
 
 _READERS = 4
+_WAITERS = 32
+"""Sets of devices whose programs may be waited for at once; a thread that is not needed is never started."""
 _READ_AT_ONCE = 1 << 16
 """Bytes; to send more may take longer than to wake a thread that does it."""
 
@@ -68,7 +70,7 @@ class Engine:
         self._compiler = ThreadPoolExecutor(1, thread_name_prefix="compiler")
         self._snapshots = Snapshots(self._store, memory, self._copy_of, self.place)
         self._saver = ThreadPoolExecutor(1, thread_name_prefix="snapshots")
-        self._waiters = ThreadPoolExecutor(1 + len(member.local), thread_name_prefix="waiter")
+        self._waiters = ThreadPoolExecutor(_WAITERS, thread_name_prefix="waiter")
         self._handlers: dict[int, Callable[..., None]] = {
             Command.PUT: self._put,
             Command.EXECUTE: self._execute,
@@ -348,7 +350,7 @@ class Engine:
         self._readers.submit(self._answer, request, wait)
 
     def _finished(self, _: memoryview, request: int, devices: list[int]) -> None:
-        token = self._programs.binding(devices).last_token
+        token = self._programs.last_token(devices)
 
         def wait() -> tuple[None, bytes]:
             if token is not None:

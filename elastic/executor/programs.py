@@ -200,6 +200,12 @@ class Programs:
                 with contextlib.suppress(Exception):  # It is an error of its results.
                     program.last_token.block_until_ready()
 
+    def last_token(self, devices: Sequence[int]) -> Any:
+        """The end of the program that was started last on just these devices; None if none was."""
+        with self._lock:
+            binding = self._bindings.get(tuple(devices))
+        return binding and binding.last_token
+
     def get(self, number: int) -> Program:
         """Raises `KeyError` if there is none, or it could not be made."""
         if number in self._coming:

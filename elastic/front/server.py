@@ -14,6 +14,7 @@ import asyncio
 import contextlib
 import errno
 import os
+import select
 import socket
 import stat
 from collections.abc import Callable, Mapping
@@ -31,6 +32,8 @@ _MAGIC_BYTES: Final = 8
 # Seconds in which a connection must have said so much, and how many may not have, at a time.
 _PATIENCE: Final = 10.0
 _MOST_SILENT: Final = 256
+# Seconds between two looks whether a client has left from which nothing is read.
+_LOOK: Final = 0.5
 
 
 class GrpcServer:
@@ -51,6 +54,7 @@ class GrpcServer:
         self._server: asyncio.Server | None = None
         self._connections: set[_Connection] = set()
         self._paused = False
+        self._look: asyncio.TimerHandle | None = None
         self._closing = False
         self._path: str | None = None
         self._inode: tuple[int, int] | None = None
@@ -105,10 +109,22 @@ class GrpcServer:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     def pause_reading(self) -> None:
-        """Stop reading from all clients, also from those to come. See `Call.pause_reading` for one client."""
+        """Stop reading from all clients, also from those to come, but for those that have left, which is heard of soon.
+
+        See `Call.pause_reading` for one client.
+        """
         self._paused = True
         for connection in self._connections:
             connection.update_reading()
+        if self._look is None:
+            self._look = asyncio.get_running_loop().call_later(_LOOK, self._look_who_left)
+
+    def _look_who_left(self) -> None:
+        self._look = None
+        if self._paused and not self._closing:
+            for connection in self._connections:
+                connection.look_whether_left()
+            self._look = asyncio.get_running_loop().call_later(_LOOK, self._look_who_left)
 
     def resume_reading(self) -> None:
         self._paused = False
@@ -214,6 +230,7 @@ class _Connection(asyncio.Protocol):
         self._scheduled = False  # a flush will come
         self._full = False  # the transport has enough to write
         self._paused = False  # a call wants no more input
+        self._left = False  # the client is gone
         self._leaving = False  # close when the last call has ended
         self._ended = False  # our side of the connection is closed
         self._cut: asyncio.TimerHandle | None = None
@@ -283,9 +300,19 @@ class _Connection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
+    def look_whether_left(self) -> None:
+        """Reads again if the client has left: what it had still sent, and then the end."""
+        sock = None if self._transport is None else self._transport.get_extra_info("socket")
+        if sock is not None and sock.fileno() >= 0:
+            poll = select.poll()
+            poll.register(sock.fileno(), select.POLLRDHUP)
+            if poll.poll(0):
+                self._left = True
+                self.update_reading()
+
     def update_reading(self) -> None:
         if self._transport is not None:
-            if self._paused or self._server._paused:
+            if (self._paused or self._server._paused) and not self._left:
                 self._transport.pause_reading()
             else:
                 self._transport.resume_reading()

@@ -86,6 +86,21 @@ def execute(
     session: Session, request: pb.LoadedExecutableExecuteRequest, respond: Respond
 ) -> pb.LoadedExecutableExecuteResponse:
     program = session.program(request.loaded_executable_handle)
+    marks = program.about["name"] == MARK
+    try:
+        response, arguments = _execute(session, program, request)
+    except StatusError as error:
+        if marks:
+            session.run.saves.mark_failed(error.message)
+        raise
+    if marks:
+        session.run.saves.mark(arguments)
+    return response
+
+
+def _execute(
+    session: Session, program: Program, request: pb.LoadedExecutableExecuteRequest
+) -> tuple[pb.LoadedExecutableExecuteResponse, Sequence[Array]]:
     devices = program.source.devices
     handles: Sequence[int] = request.result_array_handle
     usable = session.arrays.usable
@@ -129,11 +144,9 @@ def execute(
                 array_handle=handle,
             )
     session.run.send(devices, Command.EXECUTE, [program.number, [a.number for a in arguments], numbers, kept, status])
-    if program.about["name"] == MARK:
-        session.run.saves.mark(arguments)
     for index in donated:
         arguments[index].delete()
-    return response
+    return response, arguments
 
 
 def _check_donations(arguments: Sequence[Array], donated: Sequence[int]) -> None:

@@ -36,9 +36,9 @@ class Client:
         for mark in list(self._pool.run.saves._marks.values()):
             await mark.kept.wait()
 
-    def ask(self, step, *paths, save=1, marks=1, small=(), data=b""):
+    def ask(self, step, *paths, save=1, marks=1, first=None, small=(), data=b""):
         leaves = [*([[path], None, None] for path in paths), *small]
-        first = self._marks - marks
+        first = self._marks - marks if first is None else first
         self._link.receive([save, first, marks, str(self._root), step, "client", leaves, {"epoch": 2}], data)
 
     async def answer(self):
@@ -74,6 +74,42 @@ def test_what_is_marked_is_written_as_it_was_though_it_is_gone(tmp_path):
         assert values(tmp_path, 40, "x") == b"abc"
         assert checkpoint.load_manifest(tmp_path / "40").extra == {"epoch": 2}
         await pool.until(lambda: not any(host.marked for host in pool.hosts.values()))
+
+    with_hosts(play)
+
+
+def test_what_asks_for_a_mark_may_come_before_it(tmp_path):
+    async def play(pool):
+        client = Client(pool, tmp_path)
+        client.ask(40, "x", first=0)
+        await pool_moves(pool)
+        client.mark(client.array(pool.put(b"abc"), 3, *range(6)))
+        assert (await client.answer())[2] == ""
+        await pool.until(lambda: not any(host.marked for host in pool.hosts.values()))
+
+    with_hosts(play)
+
+
+def test_a_mark_that_could_not_be_made_is_told_and_the_next_save_works(tmp_path):
+    async def play(pool):
+        client = Client(pool, tmp_path)
+        client.ask(40, "x", first=0)
+        pool.run.saves.mark_failed("array 7 is an error")
+        assert (await client.answer())[2] == "array 7 is an error"
+        client.ask(41, "x", first=1)
+        client.mark(client.array(pool.put(b"abc"), 3, *range(6)))
+        assert (await client.answer())[2] == ""
+
+    with_hosts(play)
+
+
+def test_a_client_that_leaves_is_not_waited_for(tmp_path):
+    async def play(pool):
+        client = Client(pool, tmp_path)
+        client.ask(40, "x", first=0)
+        await pool_moves(pool)
+        pool.leave()
+        assert (await client.answer())[2] == "the arrays were not marked"
 
     with_hosts(play)
 

@@ -101,6 +101,26 @@ def test_pausing_a_call_stops_reading_from_its_client_alone(address, serving):
     asyncio.run(main())
 
 
+def test_that_a_client_has_left_is_heard_though_nothing_is_read(address, serving):
+    async def main():
+        async with serving(address) as (server, app):
+            _, writer = await connect(server)
+            _, other = await connect(server)
+            for w in (writer, other):
+                w.write(request(1, b"Wait", b"x"))
+            await app.until(lambda: app.waiting == 2)
+            server.pause_reading()
+            for w in (writer, other):
+                w.write(frame(f.T_DATA, 0, 1, b"\0\0\0\0\1y"))
+            await writer.drain()
+            writer.close()
+            await app.until(lambda: app.cancelled == ["Wait"])
+            assert app.waiting == 3
+            other.close()
+
+    asyncio.run(main())
+
+
 def test_a_busy_port_is_an_error(serving, make_app):
     async def main():
         async with serving({"port": 0}) as (server, _):
