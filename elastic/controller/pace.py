@@ -33,6 +33,8 @@ class Pace:
         """And since then."""
         self._ahead = self._longest = 0.0
         """Seconds of all these together, and of the longest of them."""
+        self._free_at = 0.0
+        """When the devices will have nothing to do, as far as is known."""
         self._marks = 0
         self._under_way = False
         self._marked_at = self._busy_since = 0.0
@@ -56,12 +58,18 @@ class Pace:
 
     def sent(self, program: int, now: float) -> None:
         """An execution of a program is sent."""
-        if not self._since and not self._marked:
+        if now >= self._free_at and not self._under_way:
+            # They are done with all of it, as far as is known, and the client's pause is no work of theirs. If they are
+            # not, the next mark will tell.
+            self._since.clear()
+            self._marked.clear()
+            self._ahead = self._longest = 0.0
             self._busy_since = now
         is_new = program not in self._seconds
         seconds = self._seconds.setdefault(program, _UNKNOWN_S)
         self._since[program] += 1
         self._ahead += seconds
+        self._free_at = max(self._free_at, now) + seconds
         self._longest = max(self._longest, seconds)
         self._wanted = self._wanted or is_new or 2 * self._ahead >= _AHEAD_S or now - self._marked_at >= _MARKS_S
 
@@ -84,14 +92,15 @@ class Pace:
             self._seconds[program] = max(1e-6, factor * self._seconds[program])
         self._marked.clear()
         self._under_way, self._busy_since = False, now
-        self._count()
+        self._count(now)
         self._wanted = self._wanted or 2 * self._ahead >= _AHEAD_S
 
     def moved(self, now: float) -> None:
         """The world has ended, and with it the mark that was under way; another has been told all that counts."""
-        self._under_way, self._busy_since = False, now
+        self._under_way, self._busy_since, self._free_at = False, now, now + self._ahead
         self._wanted = bool(self._marked or self._since)
 
-    def _count(self) -> None:
+    def _count(self, now: float) -> None:
         self._ahead = sum(count * self._seconds[program] for program, count in self._since.items())
         self._longest = max((self._seconds[program] for program in self._since), default=0.0)
+        self._free_at = now + self._ahead
