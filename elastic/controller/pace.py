@@ -51,11 +51,6 @@ class Pace:
         """Whether a mark is to be sent now."""
         return self._wanted and not self._under_way
 
-    @property
-    def ahead(self) -> float:
-        """By how many seconds of work the client is ahead, as far as is known."""
-        return self._ahead
-
     def sent(self, program: int, now: float) -> None:
         """An execution of a program is sent."""
         if now >= self._free_at and not self._under_way:
