@@ -95,21 +95,35 @@ async def _one_stream(
         metadata = await caller.credentials(endpoint)
     except NotServed as error:
         return False, str(error)
-    broken: list[BaseException] = []
     call = endpoint.stream(method, metadata)
     stream = Stream(endpoint.name, call, caller.timing.attempt)
     try:
-        async with asyncio.TaskGroup() as group:
-            for coroutine in talk(stream):
-                group.create_task(coroutine)
-    except* NotServed as errors:
-        broken.extend(errors.exceptions)
+        broken = await _until_broken(talk(stream))
     finally:
         call.cancel()
     caller.endpoints.leave(endpoint)
-    if any(isinstance(error, NotServed) and error.stale_token for error in broken):
+    if any(error.stale_token for error in broken):
         caller.forget_token(metadata)
     return stream.heard, str(broken[0])
+
+
+async def _until_broken(coroutines: Iterable[Coroutine[None, None, None]]) -> list[NotServed]:
+    """Runs all until one finds the stream broken, and ends the others; what they found.
+
+    Not a `TaskGroup`: before Python 3.13 that loses a cancellation which comes while it ends its tasks.
+    """
+    tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    errors = [error for task in tasks if not task.cancelled() and (error := task.exception()) is not None]
+    for error in errors:
+        if not isinstance(error, NotServed):
+            raise error
+    return [error for error in errors if isinstance(error, NotServed)]
 
 
 async def _leader(caller: Caller) -> Endpoint | None:
