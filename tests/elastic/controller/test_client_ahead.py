@@ -9,14 +9,20 @@ from tests.elastic.controller.played import made_by, with_hosts
 from tests.elastic.controller.played_link import PlayedLink
 
 
+async def far_ahead(pool):
+    """Has the client send what hosts do not tell to be over, until it is held; (program, what it gave last)."""
+    step = await pool.load()
+    x = pool.put(b"x")
+    pool.hold(Command.FINISHED)
+    while not pool.run.congested:
+        y = pool.execute(step, x)
+    return step, y
+
+
 def test_no_more_is_taken_from_a_client_that_is_far_ahead_of_the_hosts_until_they_have_come_nearer():
     async def play(pool):
         pool.run.on_congestion = pool.happened
-        step = await pool.load()
-        x = pool.put(b"x")
-        pool.hold(Command.FINISHED)
-        while not pool.run.congested:
-            y = pool.execute(step, x)
+        step, y = await far_ahead(pool)
         pool.hosts["h1"].end_executor()
         await pool.recovered.get()
         await pool.until_held(Command.FINISHED, 3)
@@ -52,11 +58,7 @@ def test_programs_on_some_devices_do_not_wait_for_those_on_others():
 
 def test_a_run_that_has_failed_holds_nobody():
     async def play(pool):
-        step = await pool.load()
-        x = pool.put(b"x")
-        pool.hold(Command.FINISHED)
-        while not pool.run.congested:
-            y = pool.execute(step, x)
+        _, y = await far_ahead(pool)
         pool.run._line.fail(HostLostError("h1", "its agent is gone"))
         assert not pool.run.congested
         with pytest.raises(StatusError, match="its agent is gone"):
@@ -67,13 +69,9 @@ def test_a_run_that_has_failed_holds_nobody():
 
 def test_a_client_that_a_program_calls_is_listened_to_however_far_ahead_it_is():
     async def play(pool):
-        step = await pool.load()
-        x = pool.put(b"x")
-        pool.hold(Command.FINISHED)
         client = PlayedLink()
         pool.run.callbacks.serve_client({"role": "callbacks"}, client)
-        while not pool.run.congested:
-            pool.execute(step, x)
+        await far_ahead(pool)
         heard = []
         pool.run.on_congestion = lambda: heard.append(pool.run.congested)
         pool.run.callbacks.called(PlayedLink(), [1, 7, [], None, 0], b"")
@@ -87,11 +85,7 @@ def test_a_client_that_a_program_calls_is_listened_to_however_far_ahead_it_is():
 
 def test_the_next_client_does_not_wait_for_what_another_had_sent():
     async def play(pool):
-        step = await pool.load()
-        x = pool.put(b"x")
-        pool.hold(Command.FINISHED)
-        while not pool.run.congested:
-            pool.execute(step, x)
+        await far_ahead(pool)
         pool.leave()
         assert not pool.run.congested
 
