@@ -117,8 +117,8 @@ class Line:
 
     @property
     def congested(self) -> bool:
-        """True while the client is far ahead of the hosts, one of which may take commands more slowly than they are
-        sent, or the journal is full, or it is held."""
+        """True while the client is far ahead of the hosts, a host takes commands more slowly than they are sent, the
+        journal is full, or it is held."""
         # What a function of the client waits for may be behind what the client has sent.
         far = any(pace.held for pace in self._paces.values()) and not self.client_is_called()
         full = self._held or self.journal.nbytes > _FULL
